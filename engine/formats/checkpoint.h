@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A model on disk, judged and described, its weights not yet read. */
+
+#ifndef VLM_CHECKPOINT_H
+#define VLM_CHECKPOINT_H
+
+#include "engine/image/processor.h"
+#include "engine/model/config.h"
+#include "engine/text/tokenizer.h"
+#include "tensors.h"
+
+typedef struct
+{
+  gchar *path;
+  VlmConfig config;
+  VlmProcessor processor;
+  VlmGeneration generation;
+  VlmTokenizer *tokenizer;
+  VlmTensorSource *tensors;
+} VlmCheckpoint;
+
+/*
+ * Opens a model: a Hugging Face directory, as a local path or a resource:// URI.
+ * Reads and checks every JSON file and every tensor header; no payload. (transfer full)
+ */
+VlmCheckpoint *vlm_checkpoint_open (const gchar *path, GError **error);
+void vlm_checkpoint_free (VlmCheckpoint *checkpoint);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What a checkpoint's configuration says about the network, every alias resolved. */
+
+#ifndef VLM_CONFIG_H
+#define VLM_CONFIG_H
+
+#include <glib.h>
+
+#define VLM_MAX_LAYERS 256
+#define VLM_MAX_EOS 8
+
+typedef enum
+{
+  VLM_LAYER_CONV,
+  VLM_LAYER_ATTENTION
+} VlmLayerKind;
+
+typedef struct
+{
+  guint vocab_size, hidden_size, n_layers;
+  guint n_heads, n_kv_heads, head_dim;
+  guint ff_size;                /* rows of w1 and w3, after the auto-adjust rule */
+  guint conv_taps;              /* conv_L_cache, 3 */
+  gboolean conv_bias;
+  guint max_context;            /* max_position_embeddings */
+  gfloat norm_eps;
+  gdouble rope_theta;
+  gboolean tied_head;
+  VlmLayerKind layers[VLM_MAX_LAYERS];
+} VlmTextConfig;
+
+typedef struct
+{
+  guint hidden_size, ff_size, n_layers, n_heads, head_dim;
+  guint patch_size, n_positions;        /* n_positions is a square, 16 x 16 */
+  gfloat norm_eps;
+} VlmVisionConfig;
+
+typedef struct
+{
+  guint hidden_size;            /* projector_hidden_size */
+  gboolean layer_norm;
+  gboolean bias;
+  guint downsample_factor;
+} VlmProjectorConfig;
+
+typedef struct
+{
+  gboolean has_vision;
+  VlmTextConfig text;
+  VlmVisionConfig vision;       /* the rest is meaningless without vision */
+  VlmProjectorConfig projector;
+  gint image_token_id;          /* as the config says; the token's text decides */
+} VlmConfig;
+
+/* Sampling defaults of the model's files; NAN or -1 where they say nothing. */
+typedef struct
+{
+  gint bos_id, pad_id;
+  gint eos_ids[VLM_MAX_EOS];
+  guint n_eos;
+  gboolean do_sample;
+  gdouble temperature, top_p, min_p, repetition_penalty;
+  gint top_k;
+} VlmGeneration;
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Byte-level BPE as tokenizer.json describes it. Immutable once made; safe from any thread. */
+
+#ifndef VLM_TOKENIZER_H
+#define VLM_TOKENIZER_H
+
+#include "engine/vlm.h"
+
+/*
+ * Makes a tokenizer from the bytes of tokenizer.json. name is used in messages.
+ * VLM_ERROR_FORMAT for damaged files, VLM_ERROR_UNSUPPORTED naming a component that is not
+ * implemented.
+ */
+VlmTokenizer *vlm_tokenizer_new_from_json (GBytes *json, const gchar *name, GError **error);
+
+/*
+ * Makes a tokenizer from tables instead (GGUF carries them so).
+ * To be added with that reader.
+ */
+
+/* Number of ids: one more than the largest in vocabulary or added tokens. */
+guint vlm_tokenizer_get_size (const VlmTokenizer *tokenizer);
+
+/* The id of a token by its text (an added token's content, or a vocabulary entry), or -1. */
+gint vlm_tokenizer_lookup (const VlmTokenizer *tokenizer, const gchar *text);
+
+/* Raw bytes that id stands for (added tokens: their content); NULL for an unused id. */
+const gchar *vlm_tokenizer_get_bytes (const VlmTokenizer *tokenizer, gint id, gsize *length);
+
+/* Whether id is an added token marked special. */
+gboolean vlm_tokenizer_is_special (const VlmTokenizer *tokenizer, gint id);
+
+#endif
