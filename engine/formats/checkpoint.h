@@ -27,4 +27,6 @@ typedef struct
 VlmCheckpoint *vlm_checkpoint_open (const gchar *path, GError **error);
 void vlm_checkpoint_free (VlmCheckpoint *checkpoint);
 
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmCheckpoint, vlm_checkpoint_free)
+
 #endif

@@ -40,6 +40,10 @@ const VlmTensorInfo *vlm_tensor_source_get_nth (const VlmTensorSource *source, g
 /* NULL when there is none of that name. */
 const VlmTensorInfo *vlm_tensor_source_lookup (const VlmTensorSource *source, const gchar *name);
 
+/* The file that holds the tensor, for messages. */
+const gchar *vlm_tensor_source_get_path (const VlmTensorSource *source,
+    const VlmTensorInfo *info);
+
 /*
  * Copies bytes offset .. offset + length - 1 of the tensor's payload to buffer (the file is not
  * mapped, so that a file changed underneath gives an error or other numbers, never a SIGBUS).
@@ -50,5 +54,7 @@ gboolean vlm_tensor_source_read (VlmTensorSource *source, const VlmTensorInfo *i
 
 /* "[32, 8]" (transfer full) */
 gchar *vlm_tensor_shape_to_string (const guint64 *shape, guint rank);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmTensorSource, vlm_tensor_source_free)
 
 #endif

@@ -9,6 +9,8 @@
 
 #define VLM_MAX_LAYERS 256
 #define VLM_MAX_EOS 8
+#define VLM_MAX_FEED_FORWARD (1u << 20)
+#define VLM_MAX_CONV_TAPS 16
 
 typedef enum
 {
@@ -21,6 +23,7 @@ typedef struct
   guint vocab_size, hidden_size, n_layers;
   guint n_heads, n_kv_heads, head_dim;
   guint ff_size;                /* rows of w1 and w3, after the auto-adjust rule */
+  guint ff_size_other;          /* with the rule the other way: tensors exist made either way */
   guint conv_taps;              /* conv_L_cache, 3 */
   gboolean conv_bias;
   guint max_context;            /* max_position_embeddings */
@@ -51,7 +54,7 @@ typedef struct
   VlmTextConfig text;
   VlmVisionConfig vision;       /* the rest is meaningless without vision */
   VlmProjectorConfig projector;
-  gint image_token_id;          /* as the config says; the token's text decides */
+  gint image_token_id;          /* of the token <image>; what the file says before that is known */
 } VlmConfig;
 
 /* Sampling defaults of the model's files; NAN or -1 where they say nothing. */
@@ -64,5 +67,18 @@ typedef struct
   gdouble temperature, top_p, min_p, repetition_penalty;
   gint top_k;
 } VlmGeneration;
+
+/*
+ * The feed-forward rule of LFM2: two thirds of plain, then times multiplier and up to the next
+ * multiple_of. A multiplier that is NAN stands for one that the file sets to null: neither
+ * multiplied nor rounded then. 0 when the result is 0 or out of all reason.
+ */
+guint vlm_config_adjust_feed_forward (guint plain, gdouble multiplier, guint multiple_of);
+
+/*
+ * Checks what single values cannot show: divisibility, head sizes that the kernels can take, the
+ * square position table. The error (FORMAT or UNSUPPORTED) names the fields as config.json does.
+ */
+gboolean vlm_config_validate (const VlmConfig *config, GError **error);
 
 #endif

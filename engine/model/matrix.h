@@ -26,8 +26,8 @@ VlmMatrix *vlm_matrix_load (VlmTensorSource *source, const VlmTensorInfo *info,
     const VlmKernels *kernels, GCancellable *cancellable, GError **error);
 
 /*
- * The same for several tensors with equal cols and dtype, stacked by rows (q, k and v as one
- * product). VLM_ERROR_FORMAT when cols or dtype differ.
+ * The same for several tensors with equal cols, stacked by rows (q, k and v as one product).
+ * Tensors of different dtypes are read as f32. VLM_ERROR_FORMAT when cols differ.
  */
 VlmMatrix *vlm_matrix_load_stacked (VlmTensorSource *source, const VlmTensorInfo *const *infos,
     guint n_infos, const VlmKernels *kernels, GCancellable *cancellable, GError **error);
@@ -36,7 +36,8 @@ void vlm_matrix_free (VlmMatrix *matrix);
 gsize vlm_matrix_get_bytes (const VlmMatrix *matrix);
 
 /* Unpacks one row as f32 (an embedding look-up). */
-void vlm_matrix_get_row (const VlmMatrix *matrix, guint row, gfloat *out);
+void vlm_matrix_get_row (const VlmMatrix *matrix, const VlmKernels *kernels, guint row,
+    gfloat *out);
 
 /*
  * y[i][r] = bias[r] + sum_c x[i][c] W[r][c] for m rows of x; bias may be NULL.

@@ -25,7 +25,10 @@ guint vlm_tokenizer_get_size (const VlmTokenizer *tokenizer);
 /* The id of a token by its text (an added token's content, or a vocabulary entry), or -1. */
 gint vlm_tokenizer_lookup (const VlmTokenizer *tokenizer, const gchar *text);
 
-/* Raw bytes that id stands for (added tokens: their content); NULL for an unused id. */
+/*
+ * Raw bytes that id stands for (added tokens: their content, normalised where their flag says so);
+ * NULL for an unused id.
+ */
 const gchar *vlm_tokenizer_get_bytes (const VlmTokenizer *tokenizer, gint id, gsize *length);
 
 /* Whether id is an added token marked special. */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What a session remembers of the text so far: keys, values and convolution columns. */
+
+#ifndef VLM_CACHE_H
+#define VLM_CACHE_H
+
+#include <gio/gio.h>
+
+#include "config.h"
+
+typedef struct
+{
+  guint n_layers;
+  guint n_kv_heads, head_dim, hidden_size, n_columns;   /* n_columns: conv_taps - 1 */
+  gsize capacity;               /* tokens, a multiple of the key panel */
+  gsize length;                 /* tokens stored */
+  gfloat **keys;                /* attention layers: [kv_heads][capacity / 16][head_dim][16] */
+  gfloat **values;              /* attention layers: [kv_heads][capacity][head_dim] */
+  gfloat **columns;             /* convolution layers: [n_columns][hidden], oldest first */
+} VlmCache;
+
+/* Allocates nothing yet; keys and values exist for attention layers only. */
+void vlm_cache_init (VlmCache *cache, const VlmTextConfig *config);
+void vlm_cache_clear (VlmCache *cache);
+
+/*
+ * Empties the cache (convolution columns become zero) and makes room for n_tokens.
+ * VLM_ERROR_MEMORY when there is none.
+ */
+gboolean vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error);
+
+/* Stores one token's key and value (n_kv_heads * head_dim values each) of a layer at position. */
+void vlm_cache_store (VlmCache *cache, guint layer, gsize position, const gfloat *key,
+    const gfloat *value);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The LFM2 decoder: short convolutions and grouped-query attention over a cache. */
+
+#ifndef VLM_DECODER_H
+#define VLM_DECODER_H
+
+#include "cache.h"
+#include "engine/runtime/arena.h"
+#include "model.h"
+
+/* Tokens that go through the layers at once unless the caller asks for another number. */
+#define VLM_PREFILL_CHUNK 128
+
+/*
+ * Takes n_tokens embeddings x [n_tokens][hidden] through all layers, in place, after what the cache
+ * holds already; the cache grows by n_tokens (its capacity must have room). Call within a turn.
+ * FALSE with G_IO_ERROR_CANCELLED or VLM_ERROR_MEMORY; the cache is then only good for a reset.
+ * Cutting the same tokens into other chunks gives the same bits.
+ */
+gboolean vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache,
+    gfloat *x, gsize n_tokens, GError **error);
+
+/* Final norm and head for one row of forward's output: logits [vocab_size]. Within a turn. */
+gboolean vlm_decoder_logits (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloat *x,
+    gfloat *logits, GError **error);
+
+/* Sets the error of a stage whose team was cancelled; returns FALSE. */
+gboolean vlm_set_cancelled (GError **error);
+
+#endif

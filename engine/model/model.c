@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Loading a model, and finding it again: the registry holds one entry per path, files, options and
+ * CPU level while anybody holds a reference. Whoever asks first loads; others wait for it.
+ */
+
+#include "model.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "engine/builtin/builtin.h"
+
+/* Waiting for another thread's load wakes up this often to look at the cancellable. */
+#define LOAD_POLL_US (20 * G_TIME_SPAN_MILLISECOND)
+
+static GMutex registry_lock;
+static GCond registry_changed;
+static GHashTable *registry;    /* key -> VlmModel, or NULL while it is being loaded */
+
+static void
+model_free (VlmModel *model)
+{
+  if (model->weights != NULL)
+    vlm_weights_free (model->weights, &model->config);
+  g_clear_pointer (&model->tokenizer, vlm_tokenizer_unref);
+  vlm_positions_clear (&model->positions);
+  g_free (model->path);
+  g_free (model->key);
+  g_free (model);
+}
+
+VlmModel *
+vlm_model_ref (VlmModel *model)
+{
+  g_mutex_lock (&registry_lock);
+  model->ref_count++;
+  g_mutex_unlock (&registry_lock);
+  return model;
+}
+
+void
+vlm_model_unref (VlmModel *model)
+{
+  gboolean last;
+
+  g_mutex_lock (&registry_lock);
+  last = --model->ref_count == 0;
+  if (last)
+    g_hash_table_remove (registry, model->key);
+  g_mutex_unlock (&registry_lock);
+  if (last)
+    model_free (model);
+}
+
+/* The level that VLM_CPU allows, or the best one. */
+static gboolean
+choose_level (VlmCpuLevel *level, GError **error)
+{
+  const gchar *name = g_getenv ("VLM_CPU");
+  gint named;
+
+  *level = vlm_cpu_best_level ();
+  if (name == NULL || name[0] == '\0')
+    return TRUE;
+
+  named = vlm_cpu_level_from_name (name);
+  if (named < 0) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS, "VLM_CPU=%s is not the name of a CPU level "
+        "(scalar, orc, avx2, avxvnni, avx512, avx512vnni, neon, dotprod, i8mm)", name);
+    return FALSE;
+  }
+  if (!vlm_cpu_supports ((VlmCpuLevel) named)) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
+        "VLM_CPU=%s is not supported by this processor, whose best level is %s", name,
+        vlm_cpu_level_name (*level));
+    return FALSE;
+  }
+  *level = (VlmCpuLevel) named;
+  return TRUE;
+}
+
+static void
+append_file_state (GString *key, const gchar *directory, const gchar *name)
+{
+  g_autofree gchar *path = g_build_filename (directory, name, NULL);
+  GStatBuf st;
+
+  if (g_stat (path, &st) == 0)
+    g_string_append_printf (key, "|%s:%" G_GINT64_FORMAT ":%" G_GINT64_FORMAT ".%09ld", name,
+        (gint64) st.st_size, (gint64) st.st_mtim.tv_sec, (long) st.st_mtim.tv_nsec);
+}
+
+/* What makes two loads the same: canonical path, size and time of its files, options, level. */
+static gchar *
+make_key (const gchar *path, const VlmLoadOptions *options, VlmCpuLevel level)
+{
+  static const gchar *const names[] = { "config.json", "model.safetensors",
+    "model.safetensors.index.json", "tokenizer.json", "processor_config.json",
+    "preprocessor_config.json", "generation_config.json" };
+  GString *key = g_string_new (NULL);
+  guint i;
+
+  if (g_str_has_prefix (path, "resource://")) {
+    g_string_append (key, path);
+  } else {
+    g_autofree gchar *canonical = g_canonicalize_filename (path, NULL);
+
+    g_string_append (key, canonical);
+    append_file_state (key, canonical, "");
+    for (i = 0; i < G_N_ELEMENTS (names); i++)
+      append_file_state (key, canonical, names[i]);
+  }
+  g_string_append_printf (key, "|%d|%s", options != NULL ? options->precision : 0,
+      vlm_cpu_level_name (level));
+  return g_string_free (key, FALSE);
+}
+
+static VlmModel *
+model_load (const gchar *path, VlmCpuLevel level, VlmProgressFunc progress, gpointer user_data,
+    GCancellable *cancellable, GError **error)
+{
+  VlmModel *model = g_new0 (VlmModel, 1);
+  VlmCheckpoint *checkpoint = NULL;
+
+  model->ref_count = 1;
+  model->path = g_strdup (path);
+  model->builtin = g_str_equal (path, vlm_builtin_model ());
+  vlm_positions_init (&model->positions);
+  if (vlm_kernels_init (&model->kernels, level) != 0) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS, "No kernels for CPU level %s",
+        vlm_cpu_level_name (level));
+    goto failed;
+  }
+
+  checkpoint = vlm_checkpoint_open (path, error);
+  if (checkpoint == NULL)
+    goto failed;
+  model->weights = vlm_weights_load (checkpoint, &model->kernels, progress, user_data,
+      cancellable, error);
+  if (model->weights == NULL)
+    goto failed;
+
+  model->config = checkpoint->config;
+  model->processor = checkpoint->processor;
+  model->generation = checkpoint->generation;
+  model->tokenizer = vlm_tokenizer_ref (checkpoint->tokenizer);
+  if (!vlm_chat_tokens_init (&model->chat_tokens, model->tokenizer, model->config.has_vision,
+          error))
+    goto failed;
+  model->chat_tokens.use_image_special_tokens = model->processor.use_image_special_tokens;
+  vlm_checkpoint_free (checkpoint);
+  return model;
+
+failed:
+  g_clear_pointer (&checkpoint, vlm_checkpoint_free);
+  model_free (model);
+  return NULL;
+}
+
+/*
+ * Call with the lock held. Returns a new reference, or NULL with *mine set when the caller is to
+ * load it, or NULL with an error when cancelled while another thread was loading.
+ */
+static VlmModel *
+find_or_claim (const gchar *key, gboolean *mine, GCancellable *cancellable, GError **error)
+{
+  gpointer value;
+
+  if (registry == NULL)
+    registry = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  while (g_hash_table_lookup_extended (registry, key, NULL, &value)) {
+    VlmModel *model = value;
+
+    if (model != NULL) {
+      model->ref_count++;
+      return model;
+    }
+    if (g_cancellable_set_error_if_cancelled (cancellable, error))
+      return NULL;
+    g_cond_wait_until (&registry_changed, &registry_lock,
+        g_get_monotonic_time () + LOAD_POLL_US);
+  }
+  g_hash_table_insert (registry, g_strdup (key), NULL);
+  *mine = TRUE;
+  return NULL;
+}
+
+VlmModel *
+vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFunc progress,
+    gpointer user_data, GCancellable *cancellable, GError **error)
+{
+  g_autofree gchar *key = NULL;
+  VlmCpuLevel level;
+  VlmModel *model;
+  gboolean mine = FALSE;
+
+  vlm_builtin_register ();
+  if (!choose_level (&level, error) || !vlm_model_check_path (path, error))
+    return NULL;
+  key = make_key (path, options, level);
+
+  g_mutex_lock (&registry_lock);
+  model = find_or_claim (key, &mine, cancellable, error);
+  g_mutex_unlock (&registry_lock);
+  if (!mine)
+    return model;
+
+  model = model_load (path, level, progress, user_data, cancellable, error);
+
+  g_mutex_lock (&registry_lock);
+  if (model != NULL) {
+    model->key = g_strdup (key);
+    g_hash_table_insert (registry, g_strdup (key), model);
+  } else {
+    g_hash_table_remove (registry, key);
+  }
+  g_cond_broadcast (&registry_changed);
+  g_mutex_unlock (&registry_lock);
+  return model;
+}
+
+void
+vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
+{
+  const VlmConfig *config = &model->config;
+
+  memset (info, 0, sizeof (*info));
+  info->path = model->path;
+  info->builtin = model->builtin;
+  info->has_vision = config->has_vision;
+  info->family = config->has_vision ? "lfm2_vl" : "lfm2";
+  info->n_parameters = model->weights->n_parameters;
+  info->weight_bytes = model->weights->n_bytes;
+  info->hidden_size = config->text.hidden_size;
+  info->n_layers = config->text.n_layers;
+  info->vocab_size = config->text.vocab_size;
+  info->max_context = config->text.max_context;
+  if (config->has_vision) {
+    info->vision_hidden_size = config->vision.hidden_size;
+    info->n_vision_layers = config->vision.n_layers;
+  }
+}
+
+const VlmTokenizer *
+vlm_model_get_tokenizer (const VlmModel *model)
+{
+  return model->tokenizer;
+}

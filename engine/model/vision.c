@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "vision.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "decoder.h"
+#include "rows.h"
+
+/* Queries of one head that one attention job takes. */
+#define QUERY_BLOCK 64
+
+/* Rows of the feed-forward that are widened at once: its hidden array is the largest of all. */
+#define FF_BLOCK 1024
+
+typedef struct
+{
+  const VlmVisionConfig *config;
+  const VlmKernels *kernels;
+  VlmTeam *team;
+  gsize n;                      /* patches */
+
+  gfloat *x;                    /* [n][hidden] residual stream */
+  gfloat *normed;               /* [n][hidden] */
+  gfloat *qkv;                  /* [n][3 hidden] */
+  gfloat *keys;                 /* [heads][ceil (n / 16)][head_dim][16] */
+  gfloat *mixed;                /* [n][hidden] attention output */
+  gfloat *out;                  /* [n][hidden] what is added to the residual stream */
+  gfloat *widened;              /* [FF_BLOCK][ff] */
+} Tower;
+
+static gsize
+n_key_panels (const Tower *tower)
+{
+  return (tower->n + VLM_KEY_PANEL - 1) / VLM_KEY_PANEL;
+}
+
+static gboolean
+tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
+{
+  gsize hidden = tower->n * tower->config->hidden_size;
+  gsize keys = n_key_panels (tower) * VLM_KEY_PANEL * tower->config->hidden_size;
+  gsize widened = MIN (tower->n, FF_BLOCK) * tower->config->ff_size;
+  gsize total = 0;
+
+  vlm_arena_measure (&total, hidden);
+  vlm_arena_measure (&total, 3 * hidden);
+  vlm_arena_measure (&total, keys);
+  vlm_arena_measure (&total, hidden);
+  vlm_arena_measure (&total, hidden);
+  vlm_arena_measure (&total, widened);
+  if (!vlm_arena_reserve (arena, total, error))
+    return FALSE;
+
+  tower->normed = vlm_arena_take (arena, hidden);
+  tower->qkv = vlm_arena_take (arena, 3 * hidden);
+  tower->keys = vlm_arena_take (arena, keys);
+  tower->mixed = vlm_arena_take (arena, hidden);
+  tower->out = vlm_arena_take (arena, hidden);
+  tower->widened = vlm_arena_take (arena, widened);
+  return TRUE;
+}
+
+/* Brings one panel of 16 keys of every head into the attention kernel's order. */
+static void
+pack_keys_job (gsize panel, guint thread, gpointer user_data)
+{
+  const Tower *tower = user_data;
+  gsize hidden = tower->config->hidden_size;
+  gsize dim = tower->config->head_dim;
+  gsize lanes = MIN (VLM_KEY_PANEL, tower->n - panel * VLM_KEY_PANEL);
+  gsize head, lane, i;
+
+  for (head = 0; head < tower->config->n_heads; head++) {
+    gfloat *dst = tower->keys + (head * n_key_panels (tower) + panel) * dim * VLM_KEY_PANEL;
+
+    if (lanes < VLM_KEY_PANEL)
+      memset (dst, 0, dim * VLM_KEY_PANEL * sizeof (gfloat));
+    for (lane = 0; lane < lanes; lane++) {
+      const gfloat *src = tower->qkv + (panel * VLM_KEY_PANEL + lane) * 3 * hidden + hidden
+          + head * dim;
+
+      for (i = 0; i < dim; i++)
+        dst[i * VLM_KEY_PANEL + lane] = src[i];
+    }
+  }
+}
+
+static void
+attend_job (gsize job, guint thread, gpointer user_data)
+{
+  const Tower *tower = user_data;
+  gsize hidden = tower->config->hidden_size;
+  gsize dim = tower->config->head_dim;
+  gsize n_blocks = (tower->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
+  gsize head = job / n_blocks;
+  gsize first = job % n_blocks * QUERY_BLOCK;
+  VlmAttention args = { 0 };
+
+  args.out = tower->mixed + first * hidden + head * dim;
+  args.out_stride = hidden;
+  args.q = tower->qkv + first * 3 * hidden + head * dim;
+  args.q_stride = 3 * hidden;
+  args.n_queries = MIN (QUERY_BLOCK, tower->n - first);
+  args.k = tower->keys + head * n_key_panels (tower) * dim * VLM_KEY_PANEL;
+  args.v = tower->qkv + 2 * hidden + head * dim;
+  args.v_stride = 3 * hidden;
+  args.n_keys = tower->n;
+  args.head_dim = dim;
+  args.scale = 1.0f / sqrtf ((gfloat) dim);
+  tower->kernels->attention (&args);
+}
+
+static gboolean
+attention (Tower *tower, const VlmVisionLayer *layer)
+{
+  gsize hidden = tower->config->hidden_size;
+  gsize n_blocks = (tower->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
+
+  return vlm_matrix_multiply (layer->qkv.matrix, tower->team, tower->kernels, layer->qkv.bias,
+          tower->normed, hidden, tower->n, tower->qkv, 3 * hidden)
+      && vlm_team_run (tower->team, n_key_panels (tower), pack_keys_job, tower)
+      && vlm_team_run (tower->team, n_blocks * tower->config->n_heads, attend_job, tower)
+      && vlm_matrix_multiply (layer->out.matrix, tower->team, tower->kernels, layer->out.bias,
+          tower->mixed, hidden, tower->n, tower->out, hidden);
+}
+
+static gboolean
+feed_forward (Tower *tower, const VlmVisionLayer *layer)
+{
+  gsize hidden = tower->config->hidden_size;
+  gsize ff = tower->config->ff_size;
+  gsize first;
+
+  for (first = 0; first < tower->n; first += FF_BLOCK) {
+    gsize n = MIN (FF_BLOCK, tower->n - first);
+
+    if (!vlm_matrix_multiply (layer->fc1.matrix, tower->team, tower->kernels, layer->fc1.bias,
+            tower->normed + first * hidden, hidden, n, tower->widened, ff)
+        || !vlm_rows_map (tower->team, tower->kernels->gelu_tanh, tower->widened, n, ff)
+        || !vlm_matrix_multiply (layer->fc2.matrix, tower->team, tower->kernels, layer->fc2.bias,
+            tower->widened, ff, n, tower->out + first * hidden, hidden))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+run_layer (Tower *tower, const VlmVisionLayer *layer)
+{
+  const VlmVisionConfig *config = tower->config;
+  gsize n = tower->n;
+  gsize hidden = config->hidden_size;
+
+  return vlm_rows_norm (tower->team, tower->kernels, &layer->norm1, config->norm_eps, tower->x,
+          tower->normed, n, hidden)
+      && attention (tower, layer)
+      && vlm_rows_add (tower->team, tower->kernels, tower->out, tower->x, n, hidden)
+      && vlm_rows_norm (tower->team, tower->kernels, &layer->norm2, config->norm_eps, tower->x,
+          tower->normed, n, hidden)
+      && feed_forward (tower, layer)
+      && vlm_rows_add (tower->team, tower->kernels, tower->out, tower->x, n, hidden);
+}
+
+static gboolean
+embed_patches (Tower *tower, VlmModel *model, const gfloat *patches, guint grid_rows,
+    guint grid_columns)
+{
+  const VlmVisionConfig *config = tower->config;
+  const VlmWeights *weights = model->weights;
+  gsize patch_len = (gsize) config->patch_size * config->patch_size * 3;
+  guint side = (guint) lrint (sqrt (config->n_positions));
+  g_autoptr (GBytes) grid = vlm_positions_get (&model->positions, weights->positions, side,
+      config->hidden_size, grid_rows, grid_columns);
+
+  return vlm_matrix_multiply (weights->patch.matrix, tower->team, tower->kernels,
+          weights->patch.bias, patches, patch_len, tower->n, tower->x, config->hidden_size)
+      && vlm_rows_add (tower->team, tower->kernels, g_bytes_get_data (grid, NULL), tower->x,
+          tower->n, config->hidden_size);
+}
+
+gboolean
+vlm_vision_tower (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloat *patches,
+    guint grid_rows, guint grid_columns, gfloat *features, GError **error)
+{
+  const VlmVisionConfig *config = &model->config.vision;
+  Tower tower = { 0 };
+  guint i;
+
+  tower.config = config;
+  tower.kernels = &model->kernels;
+  tower.team = team;
+  tower.n = (gsize) grid_rows * grid_columns;
+  tower.x = features;
+  if (!tower_take_arrays (&tower, arena, error))
+    return FALSE;
+
+  if (!embed_patches (&tower, model, patches, grid_rows, grid_columns))
+    return vlm_set_cancelled (error);
+  for (i = 0; i < config->n_layers; i++) {
+    if (!run_layer (&tower, &model->weights->vision_layers[i]))
+      return vlm_set_cancelled (error);
+  }
+  if (!vlm_rows_norm (team, &model->kernels, &model->weights->post_norm, config->norm_eps,
+          features, features, tower.n, config->hidden_size))
+    return vlm_set_cancelled (error);
+  return TRUE;
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* State, sharing and errors of models and sessions. */
+
+#include <string.h>
+
+#include "engine/model/decoder.h"
+#include "engine/vlm.h"
+#include "golden.h"
+#include "test-image-draw.h"
+
+#define VL_MODEL "models/lfm2-first"
+#define TEXT_MODEL "models/text-only"
+
+static VlmModel *
+load (const gchar *name)
+{
+  g_autofree gchar *path = golden_path (name);
+  GError *error = NULL;
+  VlmModel *model = vlm_model_load (path, NULL, NULL, NULL, NULL, &error);
+
+  g_assert_no_error (error);
+  return model;
+}
+
+/* An answer with the first logits kept. */
+typedef struct
+{
+  VlmResult result;
+  gfloat *logits;
+  gsize n_logits;
+} Answer;
+
+static void
+keep_logits (const gchar *name, guint index, VlmArrayType type, const gsize *shape, guint n_dims,
+    gconstpointer data, gpointer user_data)
+{
+  Answer *answer = user_data;
+
+  if (strcmp (name, "logits") == 0) {
+    answer->n_logits = shape[0];
+    answer->logits = g_memdup2 (data, shape[0] * sizeof (gfloat));
+  }
+}
+
+static void
+generate (VlmSession *session, const VlmRequest *request, Answer *answer)
+{
+  VlmWatch watch = { NULL, keep_logits, answer, NULL };
+  GError *error = NULL;
+
+  memset (answer, 0, sizeof (*answer));
+  g_assert_true (vlm_session_generate (session, request, &watch, &answer->result, &error));
+  g_assert_no_error (error);
+}
+
+static void
+answer_clear (Answer *answer)
+{
+  vlm_result_clear (&answer->result);
+  g_free (answer->logits);
+}
+
+/* Equal to the last bit. */
+static void
+assert_equal_answers (const Answer *a, const Answer *b)
+{
+  g_assert_cmpmem (a->logits, a->n_logits * sizeof (gfloat), b->logits,
+      b->n_logits * sizeof (gfloat));
+  g_assert_cmpmem (a->result.ids, a->result.n_ids * sizeof (gint32), b->result.ids,
+      b->result.n_ids * sizeof (gint32));
+  g_assert_cmpstr (a->result.text, ==, b->result.text);
+}
+
+static void
+image_init (VlmImage *image, guint width, guint height, guint64 seed)
+{
+  image->width = width;
+  image->height = height;
+  image->stride = width * 3;
+  image->pixels = test_image_draw ("mix", width, height, seed);
+}
+
+static void
+request_init (VlmRequest *request, const VlmImage *image)
+{
+  const VlmRequest empty = VLM_REQUEST_INIT;
+
+  *request = empty;
+  request->prompt = "Describe the picture in one sentence.";
+  request->images = image;
+  request->n_images = image != NULL;
+  request->max_tokens = 20;
+  request->temperature = 0;
+}
+
+static void
+test_threads_and_chunks (void)
+{
+  static const guint chunks[] = { 1, 2, 3, 16, 10000 };
+  VlmModel *model = load (VL_MODEL);
+  VlmSession *session = vlm_session_new (model);
+  VlmImage image;
+  VlmRequest request;
+  Answer first, other;
+  guint threads, i;
+
+  image_init (&image, 200, 120, 5);
+  request_init (&request, &image);
+  request.n_threads = 1;
+  generate (session, &request, &first);
+  for (threads = 1; threads <= 3; threads++) {
+    for (i = 0; i < G_N_ELEMENTS (chunks); i++) {
+      request.n_threads = threads;
+      request.prefill_chunk = chunks[i];
+      generate (session, &request, &other);
+      assert_equal_answers (&first, &other);
+      answer_clear (&other);
+    }
+  }
+  answer_clear (&first);
+  g_free ((gpointer) image.pixels);
+  vlm_session_free (session);
+  vlm_model_unref (model);
+}
+
+static void
+test_a_used_session_equals_a_fresh_one (void)
+{
+  VlmModel *model = load (VL_MODEL);
+  VlmSession *used = vlm_session_new (model);
+  VlmSession *fresh;
+  VlmImage large, small;
+  VlmRequest a, b;
+  Answer first, again, other;
+
+  image_init (&large, 300, 300, 1);
+  image_init (&small, 64, 40, 2);
+  request_init (&a, &large);
+  request_init (&b, &small);
+  b.prompt = "What do you see?";
+  b.max_tokens = 33;
+
+  generate (used, &a, &first);
+  generate (used, &b, &again);
+  fresh = vlm_session_new (model);
+  generate (fresh, &b, &other);
+  assert_equal_answers (&again, &other);
+  answer_clear (&again);
+  answer_clear (&other);
+  generate (used, &a, &again);
+  assert_equal_answers (&first, &again);
+
+  answer_clear (&first);
+  answer_clear (&again);
+  g_free ((gpointer) large.pixels);
+  g_free ((gpointer) small.pixels);
+  vlm_session_free (used);
+  vlm_session_free (fresh);
+  vlm_model_unref (model);
+}
+
+typedef struct
+{
+  VlmModel *model;
+  VlmRequest request;
+  const Answer *expected;
+} Worker;
+
+static gpointer
+generate_many (gpointer data)
+{
+  Worker *worker = data;
+  VlmSession *session = vlm_session_new (worker->model);
+  guint i;
+
+  for (i = 0; i < 4; i++) {
+    Answer answer;
+
+    generate (session, &worker->request, &answer);
+    assert_equal_answers (&answer, worker->expected);
+    answer_clear (&answer);
+  }
+  vlm_session_free (session);
+  return NULL;
+}
+
+/* Sessions take turns stage by stage; none may see anything of another. */
+static void
+test_two_sessions_at_once (void)
+{
+  VlmModel *model = load (VL_MODEL);
+  Answer expected[2];
+  Worker workers[2];
+  GThread *threads[2];
+  VlmImage images[2];
+  guint i;
+
+  for (i = 0; i < 2; i++) {
+    VlmSession *session = vlm_session_new (model);
+
+    image_init (&images[i], 100 + 60 * i, 90, 7 + i);
+    request_init (&workers[i].request, &images[i]);
+    workers[i].request.n_threads = 2;
+    workers[i].model = model;
+    workers[i].expected = &expected[i];
+    generate (session, &workers[i].request, &expected[i]);
+    vlm_session_free (session);
+  }
+  for (i = 0; i < 2; i++)
+    threads[i] = g_thread_new ("session", generate_many, &workers[i]);
+  for (i = 0; i < 2; i++)
+    g_thread_join (threads[i]);
+  for (i = 0; i < 2; i++) {
+    answer_clear (&expected[i]);
+    g_free ((gpointer) images[i].pixels);
+  }
+  vlm_model_unref (model);
+}
+
+/* One decoder with a cache of its own, driven by ids. */
+typedef struct
+{
+  VlmModel *model;
+  VlmTeam *team;
+  VlmArena arena;
+  VlmCache cache;
+} Decoder;
+
+static void
+decoder_init (Decoder *decoder, VlmModel *model)
+{
+  GError *error = NULL;
+
+  memset (decoder, 0, sizeof (*decoder));
+  decoder->model = model;
+  decoder->team = vlm_team_new (2, NULL);
+  vlm_cache_init (&decoder->cache, &model->config.text);
+  vlm_cache_reset (&decoder->cache, 64, &error);
+  g_assert_no_error (error);
+}
+
+static void
+decoder_clear (Decoder *decoder)
+{
+  vlm_cache_clear (&decoder->cache);
+  vlm_arena_clear (&decoder->arena);
+  vlm_team_free (decoder->team);
+}
+
+/* Feeds n ids and leaves the logits after the last. */
+static void
+decoder_feed (Decoder *decoder, const gint32 *ids, gsize n, gfloat *logits)
+{
+  VlmModel *model = decoder->model;
+  gsize hidden = model->config.text.hidden_size;
+  g_autofree gfloat *x = g_new (gfloat, n * hidden);
+  GError *error = NULL;
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    vlm_matrix_get_row (model->weights->embedding, &model->kernels, ids[i], x + i * hidden);
+  g_assert_true (vlm_team_begin_turn (decoder->team));
+  vlm_decoder_forward (model, decoder->team, &decoder->arena, &decoder->cache, x, n, &error);
+  g_assert_no_error (error);
+  vlm_decoder_logits (model, decoder->team, &decoder->arena, x + (n - 1) * hidden, logits, &error);
+  g_assert_no_error (error);
+  vlm_team_end_turn (decoder->team);
+}
+
+/* Token by token with a cache, and each prefix anew without one: the same logits, bit by bit. */
+static void
+test_cache_equals_no_cache (void)
+{
+  static const gchar *const names[] = { VL_MODEL, TEXT_MODEL };
+  gint32 ids[40];
+  guint i, m;
+
+  for (m = 0; m < G_N_ELEMENTS (names); m++) {
+    VlmModel *model = load (names[m]);
+    gsize vocab = model->config.text.vocab_size;
+    g_autofree gfloat *stepped = g_new (gfloat, vocab);
+    g_autofree gfloat *whole = g_new (gfloat, vocab);
+    Decoder cached;
+
+    for (i = 0; i < G_N_ELEMENTS (ids); i++)
+      ids[i] = test_image_splitmix (i) % vocab;
+    decoder_init (&cached, model);
+    for (i = 0; i < G_N_ELEMENTS (ids); i++) {
+      Decoder fresh;
+
+      decoder_feed (&cached, &ids[i], 1, stepped);
+      decoder_init (&fresh, model);
+      decoder_feed (&fresh, ids, i + 1, whole);
+      g_assert_cmpmem (stepped, vocab * sizeof (gfloat), whole, vocab * sizeof (gfloat));
+      decoder_clear (&fresh);
+    }
+    decoder_clear (&cached);
+    vlm_model_unref (model);
+  }
+}
+
+/* A prefill of one, two or three tokens and a step, against all at once. */
+static void
+test_short_prefill_keeps_the_convolution_state (void)
+{
+  VlmModel *model = load (VL_MODEL);
+  gsize vocab = model->config.text.vocab_size;
+  g_autofree gfloat *stepped = g_new (gfloat, vocab);
+  g_autofree gfloat *whole = g_new (gfloat, vocab);
+  const gint32 ids[] = { 5, 9, 300, 17, 44 };
+  guint n;
+
+  for (n = 1; n <= 3; n++) {
+    Decoder a, b;
+
+    decoder_init (&a, model);
+    decoder_init (&b, model);
+    decoder_feed (&a, ids, n, stepped);
+    decoder_feed (&a, ids + n, G_N_ELEMENTS (ids) - n, stepped);
+    decoder_feed (&b, ids, G_N_ELEMENTS (ids), whole);
+    g_assert_cmpmem (stepped, vocab * sizeof (gfloat), whole, vocab * sizeof (gfloat));
+    decoder_clear (&a);
+    decoder_clear (&b);
+  }
+  vlm_model_unref (model);
+}
+
+static void
+test_models_are_shared (void)
+{
+  VlmModel *a = load (VL_MODEL);
+  VlmModel *b = load (VL_MODEL);
+  VlmModel *c = load (TEXT_MODEL);
+
+  g_assert_true (a == b);
+  g_assert_true (a != c);
+  vlm_model_unref (a);
+  vlm_model_unref (b);
+  vlm_model_unref (c);
+}
+
+static void
+expect_error (VlmModel *model, const VlmRequest *request, GQuark domain, gint code,
+    const gchar *mentions)
+{
+  VlmSession *session = vlm_session_new (model);
+  VlmResult result = { 0 };
+  GError *error = NULL;
+
+  g_assert_false (vlm_session_generate (session, request, NULL, &result, &error));
+  g_assert_error (error, domain, code);
+  g_assert_nonnull (strstr (error->message, mentions));
+  g_assert_null (result.text);
+  g_clear_error (&error);
+  vlm_session_free (session);
+}
+
+static void
+test_bad_requests (void)
+{
+  VlmModel *model = load (VL_MODEL);
+  VlmModel *text = load (TEXT_MODEL);
+  VlmRequest request;
+  VlmImage image;
+  guint8 pixel[3] = { 0 };
+
+  image_init (&image, 64, 64, 1);
+  request_init (&request, &image);
+  expect_error (text, &request, VLM_ERROR, VLM_ERROR_UNSUPPORTED, "1 were given");
+
+  image.stride = 64;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_IMAGE, "64 bytes");
+  image.stride = 64 * 3;
+
+  request.temperature = -3;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "temperature is -3");
+  request.temperature = 0;
+  request.max_tokens = 0;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "max-tokens is 0");
+  request.max_tokens = 8;
+  request.min_image_tokens = 100;
+  request.max_image_tokens = 50;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "min-image-tokens is 100");
+  g_free ((gpointer) image.pixels);
+
+  request_init (&request, &image);
+  image.pixels = pixel;
+  image.width = 0;
+  image.height = 10;
+  image.stride = 3;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_IMAGE, "0");
+  vlm_model_unref (model);
+  vlm_model_unref (text);
+}
+
+/* A prompt that does not fit is refused; an answer that runs into the end says so. */
+static void
+test_context (void)
+{
+  VlmModel *model = load (TEXT_MODEL);
+  VlmSession *session = vlm_session_new (model);
+  VlmRequest request;
+  g_autofree gchar *prompt = NULL;
+  Answer answer;
+  guint context = model->config.text.max_context;
+
+  request_init (&request, NULL);
+  generate (session, &request, &answer);
+  model->config.text.max_context = answer.result.n_prompt_tokens + 3;
+  answer_clear (&answer);
+  generate (session, &request, &answer);
+  g_assert_cmpint (answer.result.finish_reason, ==, VLM_FINISH_CONTEXT);
+  g_assert_cmpuint (answer.result.n_ids, ==, 4);
+  model->config.text.max_context = answer.result.n_prompt_tokens;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_CONTEXT, "the model's context holds");
+  answer_clear (&answer);
+  model->config.text.max_context = context;
+  vlm_session_free (session);
+  vlm_model_unref (model);
+}
+
+typedef struct
+{
+  GCancellable *cancellable;
+  guint left;
+} CancelText;
+
+static void
+cancel_after_some_text (const gchar *delta, gpointer user_data)
+{
+  CancelText *cancel = user_data;
+
+  if (cancel->left-- == 0)
+    g_cancellable_cancel (cancel->cancellable);
+}
+
+static void
+test_cancel (void)
+{
+  VlmModel *model = load (VL_MODEL);
+  VlmSession *session = vlm_session_new (model);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  CancelText cancel = { cancellable, 2 };
+  VlmWatch watch = { cancel_after_some_text, NULL, &cancel, cancellable };
+  VlmResult result = { 0 };
+  VlmImage image;
+  VlmRequest request;
+  GError *error = NULL;
+  Answer before, after;
+
+  image_init (&image, 80, 60, 3);
+  request_init (&request, &image);
+  generate (session, &request, &before);
+  g_assert_false (vlm_session_generate (session, &request, &watch, &result, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+  g_assert_null (result.text);
+
+  /* Cancelled from the start. */
+  g_assert_false (vlm_session_generate (session, &request, &watch, &result, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+
+  /* The session is as good as new. */
+  generate (session, &request, &after);
+  assert_equal_answers (&before, &after);
+  answer_clear (&before);
+  answer_clear (&after);
+  g_free ((gpointer) image.pixels);
+  vlm_session_free (session);
+  vlm_model_unref (model);
+}
+
+static void
+append_delta (const gchar *delta, gpointer user_data)
+{
+  g_assert_true (g_utf8_validate (delta, -1, NULL));
+  g_string_append (user_data, delta);
+}
+
+static void
+test_streamed_text_adds_up (void)
+{
+  VlmModel *model = load (TEXT_MODEL);
+  VlmSession *session = vlm_session_new (model);
+  g_autoptr (GString) streamed = g_string_new (NULL);
+  VlmWatch watch = { append_delta, NULL, streamed, NULL };
+  VlmResult result = { 0 };
+  VlmRequest request;
+  GError *error = NULL;
+
+  request_init (&request, NULL);
+  request.max_tokens = 64;
+  g_assert_true (vlm_session_generate (session, &request, &watch, &result, &error));
+  g_assert_no_error (error);
+  g_assert_cmpstr (g_strstrip (streamed->str), ==, result.text);
+  vlm_result_clear (&result);
+  vlm_session_free (session);
+  vlm_model_unref (model);
+}
+
+static void
+expect_load_error (const gchar *path, gint code, const gchar *mentions)
+{
+  GError *error = NULL;
+
+  g_assert_null (vlm_model_load (path, NULL, NULL, NULL, NULL, &error));
+  g_assert_error (error, VLM_ERROR, code);
+  g_assert_nonnull (strstr (error->message, mentions));
+  g_clear_error (&error);
+}
+
+static void
+test_load_errors (void)
+{
+  g_autofree gchar *path = golden_path (VL_MODEL);
+  g_autofree gchar *level = g_strdup (g_getenv ("VLM_CPU"));
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  GError *error = NULL;
+
+  expect_load_error ("/nonexistent/model", VLM_ERROR_NOT_FOUND, "/nonexistent/model");
+  g_setenv ("VLM_CPU", "pentium", TRUE);
+  expect_load_error (path, VLM_ERROR_SETTINGS, "pentium");
+#ifdef __x86_64__
+  g_setenv ("VLM_CPU", "neon", TRUE);
+  expect_load_error (path, VLM_ERROR_SETTINGS, "neon");
+#endif
+  if (level != NULL)
+    g_setenv ("VLM_CPU", level, TRUE);
+  else
+    g_unsetenv ("VLM_CPU");
+
+  g_cancellable_cancel (cancellable);
+  g_assert_null (vlm_model_load (path, NULL, NULL, NULL, cancellable, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/session/threads-and-chunks", test_threads_and_chunks);
+  g_test_add_func ("/session/reuse", test_a_used_session_equals_a_fresh_one);
+  g_test_add_func ("/session/two-at-once", test_two_sessions_at_once);
+  g_test_add_func ("/session/cache", test_cache_equals_no_cache);
+  g_test_add_func ("/session/short-prefill", test_short_prefill_keeps_the_convolution_state);
+  g_test_add_func ("/session/sharing", test_models_are_shared);
+  g_test_add_func ("/session/bad-requests", test_bad_requests);
+  g_test_add_func ("/session/context", test_context);
+  g_test_add_func ("/session/cancel", test_cancel);
+  g_test_add_func ("/session/streaming", test_streamed_text_adds_up);
+  g_test_add_func ("/session/load-errors", test_load_errors);
+  return g_test_run ();
+}
