@@ -68,7 +68,7 @@ typedef struct
    * w is [k][panel] (the panel's rows of the matrix, transposed; columns beyond n are zero).
    * bias may be NULL. The sum runs over l in ascending order in one f32 accumulator per element,
    * and starts from zero; the bias is added last.
-   * Error: <= k * 2^-23 * (|bias| + sum |x w|).
+   * Error: <= k * (2^-23 * (|bias| + sum |x w|) + 2^-149).
    */
   size_t panel;
   void (*matmul_f32) (float *y, size_t ldy, const float *x, size_t ldx, size_t m,
@@ -80,13 +80,21 @@ typedef struct
   void (*matmul_bf16) (float *y, size_t ldy, const float *x, size_t ldx, size_t m,
       const uint16_t *w, size_t k, size_t n, const float *bias);
 
-  /* See VlmAttention. Error: <= 2^-16 * max_j |v[j]| for |scale * q.k| <= 80. */
+  /*
+   * See VlmAttention. Error: <= 2^-21 * (8 + max_j sum_d |scale * q[d] k[j][d]|) * max_j |v[j]|.
+   * It grows with the terms of a score, not with the score: a score is rounded like its largest
+   * partial sum, and its error becomes a relative one of its weight. (A statistical bound for sums
+   * of up to 4096 keys: roundings that all point the same way could exceed it.)
+   */
   void (*attention) (const VlmAttention *args);
 
   /* y = w * (x * rsqrt (mean (x^2) + eps)); in place allowed. Relative error <= 8 * 2^-23. */
   void (*rms_norm) (float *y, const float *x, const float *w, size_t n, float eps);
 
-  /* y = (x - mean) * rsqrt (var + eps) * w + b, biased variance; in place allowed. */
+  /*
+   * y = (x - mean) * rsqrt (var + eps) * w + b, biased variance; in place allowed.
+   * Error: <= 4 * 2^-23 * (|y - b| + |b|).
+   */
   void (*layer_norm) (float *y, const float *x, const float *w, const float *b, size_t n,
       float eps);
 
@@ -98,6 +106,9 @@ typedef struct
 
   /* y = gate / (1 + exp (-gate)) * up; y may be gate or up. Error <= 2^-21 * (1 + |gate|) |up|. */
   void (*silu_mul) (float *y, const float *gate, const float *up, size_t n);
+
+  /* add, mul, rope and short_conv are single IEEE operations in the order written: every level
+   * gives the same bits. */
 
   /* y += x */
   void (*add) (float *y, const float *x, size_t n);
@@ -111,11 +122,12 @@ typedef struct
   /*
    * One token of the gated depthwise causal convolution:
    *   y[c] = gate[c] * sum_t taps[t * n + c] * u[t][c],   t = 0 (oldest) .. n_taps - 1
+   * with the sum starting from zero.
    */
   void (*short_conv) (float *y, const float *gate, const float *const *u, const float *taps,
       size_t n_taps, size_t n);
 
-  /* Widening copies. */
+  /* Widening copies, exact. */
   void (*f16_to_f32) (float *y, const uint16_t *x, size_t n);
   void (*bf16_to_f32) (float *y, const uint16_t *x, size_t n);
 

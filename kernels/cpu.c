@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which instruction-set levels this processor, its operating system and this build can run. */
+
+#include "kernels.h"
+
+#include <string.h>
+
+#ifdef VLM_KERNELS_X86
+#include <cpuid.h>
+#endif
+
+#if defined(VLM_KERNELS_AARCH64) && defined(__linux__)
+#include <sys/auxv.h>
+/* Bits of the kernel's ABI; older C libraries have no names for the newer ones. */
+#define HWCAP_BIT_ASIMDDP (1ul << 20)
+#define HWCAP2_BIT_I8MM (1ul << 13)
+#endif
+
+static const char *const level_names[VLM_CPU_N_LEVELS] = {
+  [VLM_CPU_SCALAR] = "scalar",
+  [VLM_CPU_ORC] = "orc",
+  [VLM_CPU_AVX2] = "avx2",
+  [VLM_CPU_AVXVNNI] = "avxvnni",
+  [VLM_CPU_AVX512] = "avx512",
+  [VLM_CPU_AVX512VNNI] = "avx512vnni",
+  [VLM_CPU_NEON] = "neon",
+  [VLM_CPU_DOTPROD] = "dotprod",
+  [VLM_CPU_I8MM] = "i8mm",
+};
+
+const char *
+vlm_cpu_level_name (VlmCpuLevel level)
+{
+  if ((unsigned) level >= VLM_CPU_N_LEVELS)
+    return NULL;
+
+  return level_names[level];
+}
+
+int
+vlm_cpu_level_from_name (const char *name)
+{
+  int i;
+
+  for (i = 0; i < VLM_CPU_N_LEVELS; i++) {
+    if (strcmp (name, level_names[i]) == 0)
+      return i;
+  }
+
+  return -1;
+}
+
+#ifdef VLM_KERNELS_X86
+
+/* The compiler's builtin also asks the operating system (XGETBV), but clang 14 has no name for
+ * F16C and AVX-VNNI. Both use the registers of AVX2, so their CPUID bits are enough beside it. */
+static int
+has_avx2 (void)
+{
+  unsigned eax, ebx, ecx, edx;
+
+  if (!__builtin_cpu_supports ("avx2") || !__builtin_cpu_supports ("fma"))
+    return 0;
+
+  return __get_cpuid (1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) != 0;
+}
+
+static int
+has_avxvnni (void)
+{
+  unsigned eax, ebx, ecx, edx;
+
+  return has_avx2 () && __get_cpuid_count (7, 1, &eax, &ebx, &ecx, &edx) && (eax & (1u << 4)) != 0;
+}
+
+static int
+has_avx512 (void)
+{
+  return has_avx2 () && __builtin_cpu_supports ("avx512f") && __builtin_cpu_supports ("avx512bw")
+      && __builtin_cpu_supports ("avx512dq") && __builtin_cpu_supports ("avx512vl");
+}
+
+static int
+supports_family_level (VlmCpuLevel level)
+{
+  switch (level) {
+    case VLM_CPU_AVX2:
+      return has_avx2 ();
+    case VLM_CPU_AVXVNNI:
+      return has_avxvnni ();
+    case VLM_CPU_AVX512:
+      return has_avx512 ();
+    case VLM_CPU_AVX512VNNI:
+      return has_avx512 () && __builtin_cpu_supports ("avx512vnni");
+    default:
+      return 0;
+  }
+}
+
+#elif defined(VLM_KERNELS_AARCH64)
+
+static int
+supports_family_level (VlmCpuLevel level)
+{
+  switch (level) {
+    case VLM_CPU_NEON:
+      return 1;
+#ifdef __linux__
+    case VLM_CPU_DOTPROD:
+      return (getauxval (AT_HWCAP) & HWCAP_BIT_ASIMDDP) != 0;
+    case VLM_CPU_I8MM:
+      return (getauxval (AT_HWCAP) & HWCAP_BIT_ASIMDDP) != 0
+          && (getauxval (AT_HWCAP2) & HWCAP2_BIT_I8MM) != 0;
+#endif
+    default:
+      return 0;
+  }
+}
+
+#else
+
+static int
+supports_family_level (VlmCpuLevel level)
+{
+  return 0;
+}
+
+#endif
+
+int
+vlm_cpu_supports (VlmCpuLevel level)
+{
+  if ((unsigned) level >= VLM_CPU_N_LEVELS)
+    return 0;
+  if (level == VLM_CPU_SCALAR || level == VLM_CPU_ORC)
+    return 1;
+
+  return supports_family_level (level);
+}
+
+VlmCpuLevel
+vlm_cpu_best_level (void)
+{
+  int i;
+
+  for (i = VLM_CPU_N_LEVELS - 1; i > VLM_CPU_SCALAR; i--) {
+    if (vlm_cpu_supports ((VlmCpuLevel) i))
+      break;
+  }
+
+  return (VlmCpuLevel) i;
+}

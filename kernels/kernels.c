@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Fills the table of kernels level by level. */
+
+#include "levels.h"
+
+/* Levels without a case have no entries of their own and leave those below them in place. */
+static void
+fill_level (VlmKernels *kernels, VlmCpuLevel level)
+{
+  switch (level) {
+    case VLM_CPU_SCALAR:
+      vlm_kernels_fill_scalar (kernels);
+      break;
+#ifdef VLM_KERNELS_X86
+    case VLM_CPU_AVX2:
+      vlm_kernels_fill_avx2 (kernels);
+      break;
+    case VLM_CPU_AVX512:
+      vlm_kernels_fill_avx512 (kernels);
+      break;
+#endif
+#ifdef VLM_KERNELS_AARCH64
+    case VLM_CPU_NEON:
+      vlm_kernels_fill_neon (kernels);
+      break;
+#endif
+    default:
+      break;
+  }
+}
+
+int
+vlm_kernels_init (VlmKernels *kernels, VlmCpuLevel level)
+{
+  int i;
+
+  if (!vlm_cpu_supports (level))
+    return -1;
+
+  for (i = VLM_CPU_SCALAR; i <= (int) level; i++) {
+    if (!vlm_cpu_supports ((VlmCpuLevel) i))
+      continue;
+    fill_level (kernels, (VlmCpuLevel) i);
+    kernels->name = vlm_cpu_level_name ((VlmCpuLevel) i);
+  }
+
+  return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Private to kernels/: each level overwrites the entries that it has a better version of. */
+
+#ifndef VLM_KERNELS_LEVELS_H
+#define VLM_KERNELS_LEVELS_H
+
+#include "kernels.h"
+
+/* Fills every entry. */
+void vlm_kernels_fill_scalar (VlmKernels *kernels);
+
+/* Present in the build only where VLM_KERNELS_X86 is defined. */
+void vlm_kernels_fill_avx2 (VlmKernels *kernels);
+void vlm_kernels_fill_avx512 (VlmKernels *kernels);
+
+/* Present in the build only where VLM_KERNELS_AARCH64 is defined. */
+void vlm_kernels_fill_neon (VlmKernels *kernels);
+
+#endif

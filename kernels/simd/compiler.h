@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#ifndef VLM_KERNELS_SIMD_COMPILER_H
+#define VLM_KERNELS_SIMD_COMPILER_H
+
+#define vlm_always_inline static inline __attribute__ ((always_inline))
+
+/* A tile of sums only stays in registers when every loop over it is unrolled completely; gcc and
+ * clang do not know each other's spelling. No loop so marked has more than 16 rounds. */
+#if defined(__clang__)
+#define VLM_UNROLL _Pragma ("clang loop unroll(full)")
+#else
+#define VLM_UNROLL _Pragma ("GCC unroll 16")
+#endif
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "kernels/levels.h"
+#include "resample.h"
+#include "vec-avx512.h"
+#include "kernels/simd/activations.h"
+#include "kernels/simd/attention.h"
+#include "kernels/simd/elementwise.h"
+#include "kernels/simd/matmul.h"
+#include "kernels/simd/norms.h"
+
+void
+vlm_kernels_fill_avx512 (VlmKernels *kernels)
+{
+  kernels->panel = MATMUL_PANEL;
+  kernels->matmul_f32 = simd_matmul_f32;
+  kernels->matmul_f16 = simd_matmul_f16;
+  kernels->matmul_bf16 = simd_matmul_bf16;
+  kernels->attention = simd_attention;
+  kernels->rms_norm = simd_rms_norm;
+  kernels->layer_norm = simd_layer_norm;
+  kernels->gelu_tanh = simd_gelu_tanh;
+  kernels->gelu_erf = simd_gelu_erf;
+  kernels->silu_mul = simd_silu_mul;
+  kernels->add = simd_add;
+  kernels->mul = simd_mul;
+  kernels->rope = simd_rope;
+  kernels->short_conv = simd_short_conv;
+  kernels->f16_to_f32 = simd_f16_to_f32;
+  kernels->bf16_to_f32 = simd_bf16_to_f32;
+  kernels->resample_column = vlm_avx512_resample_column;
+}

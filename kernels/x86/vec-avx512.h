@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The vectors that simd/ is written in, as AVX-512 (F, BW, DQ, VL). simd/README.md has the rules. */
+
+#ifndef VLM_KERNELS_VEC_AVX512_H
+#define VLM_KERNELS_VEC_AVX512_H
+
+#include "kernels/simd/compiler.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VF_LANES 16
+
+/* Registers: 24 sums, 2 weights, the rest for broadcasts. */
+#define MATMUL_ROWS 12
+#define MATMUL_VECTORS 2
+
+/* Registers: 24 sums, 4 loads, one broadcast. */
+#define ATTENTION_ROWS 6
+#define ATTENTION_VECTORS 4
+
+typedef __m512 vf;
+
+typedef struct
+{
+  __m512d low, high;
+} vd;
+
+vlm_always_inline vf
+vf_zero (void)
+{
+  return _mm512_setzero_ps ();
+}
+
+vlm_always_inline vf
+vf_set1 (float x)
+{
+  return _mm512_set1_ps (x);
+}
+
+vlm_always_inline vf
+vf_load (const float *p)
+{
+  return _mm512_loadu_ps (p);
+}
+
+vlm_always_inline void
+vf_store (float *p, vf x)
+{
+  _mm512_storeu_ps (p, x);
+}
+
+vlm_always_inline __mmask16
+vf_first_lanes (size_t n)
+{
+  return (__mmask16) ((1u << n) - 1);
+}
+
+vlm_always_inline vf
+vf_load_part (const float *p, size_t n)
+{
+  return _mm512_maskz_loadu_ps (vf_first_lanes (n), p);
+}
+
+vlm_always_inline void
+vf_store_part (float *p, vf x, size_t n)
+{
+  _mm512_mask_storeu_ps (p, vf_first_lanes (n), x);
+}
+
+vlm_always_inline vf
+vf_keep_part (vf x, size_t n, vf other)
+{
+  return _mm512_mask_blend_ps (vf_first_lanes (n), other, x);
+}
+
+vlm_always_inline vf
+vf_load_f16 (const uint16_t *p)
+{
+  return _mm512_cvtph_ps (_mm256_loadu_si256 ((const __m256i *) p));
+}
+
+vlm_always_inline vf
+vf_load_bf16 (const uint16_t *p)
+{
+  __m512i wide = _mm512_cvtepu16_epi32 (_mm256_loadu_si256 ((const __m256i *) p));
+
+  return _mm512_castsi512_ps (_mm512_slli_epi32 (wide, 16));
+}
+
+vlm_always_inline vf
+vf_add (vf a, vf b)
+{
+  return _mm512_add_ps (a, b);
+}
+
+vlm_always_inline vf
+vf_sub (vf a, vf b)
+{
+  return _mm512_sub_ps (a, b);
+}
+
+vlm_always_inline vf
+vf_mul (vf a, vf b)
+{
+  return _mm512_mul_ps (a, b);
+}
+
+vlm_always_inline vf
+vf_div (vf a, vf b)
+{
+  return _mm512_div_ps (a, b);
+}
+
+vlm_always_inline vf
+vf_min (vf a, vf b)
+{
+  return _mm512_min_ps (a, b);
+}
+
+vlm_always_inline vf
+vf_max (vf a, vf b)
+{
+  return _mm512_max_ps (a, b);
+}
+
+vlm_always_inline vf
+vf_abs (vf x)
+{
+  return _mm512_abs_ps (x);
+}
+
+vlm_always_inline vf
+vf_fma (vf a, vf b, vf c)
+{
+  return _mm512_fmadd_ps (a, b, c);
+}
+
+vlm_always_inline float
+vf_sum (vf x)
+{
+  return _mm512_reduce_add_ps (x);
+}
+
+vlm_always_inline float
+vf_max_lane (vf x)
+{
+  return _mm512_reduce_max_ps (x);
+}
+
+vlm_always_inline vf
+vf_round (vf x)
+{
+  return _mm512_roundscale_ps (x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+vlm_always_inline vf
+vf_scale2 (vf x, vf n)
+{
+  return _mm512_scalef_ps (x, n);
+}
+
+vlm_always_inline vd
+vd_set1 (double x)
+{
+  return (vd) { _mm512_set1_pd (x), _mm512_set1_pd (x) };
+}
+
+vlm_always_inline vd
+vd_from_vf (vf x)
+{
+  return (vd) { _mm512_cvtps_pd (_mm512_castps512_ps256 (x)),
+    _mm512_cvtps_pd (_mm512_extractf32x8_ps (x, 1)) };
+}
+
+vlm_always_inline vf
+vf_from_vd (vd x)
+{
+  return _mm512_insertf32x8 (_mm512_castps256_ps512 (_mm512_cvtpd_ps (x.low)),
+      _mm512_cvtpd_ps (x.high), 1);
+}
+
+vlm_always_inline vd
+vd_add (vd a, vd b)
+{
+  return (vd) { _mm512_add_pd (a.low, b.low), _mm512_add_pd (a.high, b.high) };
+}
+
+vlm_always_inline vd
+vd_sub (vd a, vd b)
+{
+  return (vd) { _mm512_sub_pd (a.low, b.low), _mm512_sub_pd (a.high, b.high) };
+}
+
+vlm_always_inline vd
+vd_mul (vd a, vd b)
+{
+  return (vd) { _mm512_mul_pd (a.low, b.low), _mm512_mul_pd (a.high, b.high) };
+}
+
+vlm_always_inline double
+vd_sum (vd x)
+{
+  return _mm512_reduce_add_pd (_mm512_add_pd (x.low, x.high));
+}
+
+#endif

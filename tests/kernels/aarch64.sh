@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# aarch64.sh [SOURCE_ROOT]: builds the kernels and checkkern for aarch64 and runs them in an emulator,
+# as a processor with every extension and as one of the first with dot products.
+# Needs Debian's gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user.
+
+set -eu
+
+root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
+cross=aarch64-linux-gnu
+
+not_run () {
+  echo "not run: kernels-aarch64 ($1)"
+  exit 1
+}
+
+command -v $cross-gcc > /dev/null || not_run "no $cross-gcc; install gcc-aarch64-linux-gnu"
+command -v $cross-objdump > /dev/null || not_run "no $cross-objdump; install binutils-$cross"
+qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) ||
+  not_run "no qemu-aarch64; install qemu-user"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+flags="-std=gnu11 -O3 -fno-math-errno -ffp-contract=off -fno-strict-aliasing -Wall -Wextra -Werror
+  -Wno-sign-compare -Wno-unused-parameter -DVLM_KERNELS_AARCH64 -I$root"
+
+cd "$work"
+# shellcheck disable=SC2086
+$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root"/kernels/aarch64/*.c
+# shellcheck disable=SC2086
+$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c ./*.o -lm ||
+  not_run "checkkern does not link; install libc6-dev-arm64-cross"
+
+for cpu in max neoverse-n1; do
+  echo "# $cpu"
+  "$qemu" -cpu $cpu ./checkkern > output || {
+    cat output
+    exit 1
+  }
+  grep -c '^ok' output
+  grep -q '^ok .* neon matmul_f32$' output || {
+    cat output
+    echo "the neon level was not tested"
+    exit 1
+  }
+done
+
+python3 "$root/tests/kernels/check_spills.py" $cross-objdump neon.o

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "check.h"
+
+#define PANEL VLM_KEY_PANEL
+
+enum
+{
+  SLOT_Q,
+  SLOT_K,
+  SLOT_V,
+  SLOT_OUT,
+  SLOT_AGAIN
+};
+
+static size_t
+keys_of (const VlmAttention *args, size_t query)
+{
+  size_t n = args->causal ? args->first_keys + query : args->n_keys;
+
+  return n < args->n_keys ? n : args->n_keys;
+}
+
+static double
+key (const VlmAttention *args, size_t j, size_t d)
+{
+  return args->k[(j / PANEL * args->head_dim + d) * PANEL + j % PANEL];
+}
+
+/* Lanes after the last key are finite and as large as floats get. */
+static void
+fill (VlmAttention *args, double size)
+{
+  size_t n_panels = (args->n_keys + PANEL - 1) / PANEL, dim = args->head_dim, i, j;
+  float *q, *k, *v;
+
+  args->q_stride = dim + check_below (3) * 5;
+  args->v_stride = dim + check_below (3) * 3;
+  args->out_stride = dim + check_below (3) * 7;
+  q = check_slot (SLOT_Q, ((args->n_queries - 1) * args->q_stride + dim) * sizeof (float));
+  k = check_slot (SLOT_K, n_panels * dim * PANEL * sizeof (float));
+  v = check_slot (SLOT_V, ((args->n_keys - 1) * args->v_stride + dim) * sizeof (float));
+
+  for (i = 0; i < args->n_queries; i++) {
+    for (j = 0; j < dim; j++)
+      q[i * args->q_stride + j] = (float) check_uniform (-size, size);
+  }
+  for (i = 0; i < n_panels * PANEL; i++) {
+    for (j = 0; j < dim; j++)
+      k[(i / PANEL * dim + j) * PANEL + i % PANEL] =
+          i < args->n_keys ? (float) check_uniform (-1, 1) : 3e38f;
+  }
+  for (i = 0; i < args->n_keys; i++) {
+    for (j = 0; j < dim; j++)
+      v[i * args->v_stride + j] = (float) check_uniform (-2, 2);
+  }
+  args->q = q;
+  args->k = k;
+  args->v = v;
+}
+
+/* Brings the largest |scale * q.k| of all to the given size. */
+static void
+set_spread (VlmAttention *args, double spread)
+{
+  double most = 0;
+  size_t i, j, d;
+
+  for (i = 0; i < args->n_queries; i++) {
+    for (j = 0; j < args->n_keys; j++) {
+      double dot = 0;
+
+      for (d = 0; d < args->head_dim; d++)
+        dot += args->q[i * args->q_stride + d] * key (args, j, d);
+      most = fabs (dot) > most ? fabs (dot) : most;
+    }
+  }
+  args->scale = most > 0 ? (float) (spread / most) : 1;
+}
+
+static void
+check_query (const VlmAttention *args, size_t i, const float *out)
+{
+  double p[512], sums[256] = { 0 }, max = -INFINITY, total = 0, size = 0, largest = 0, bound;
+  size_t n = keys_of (args, i), j, d;
+
+  for (j = 0; j < n; j++) {
+    double dot = 0, magnitude = 0;
+
+    for (d = 0; d < args->head_dim; d++) {
+      double product = args->q[i * args->q_stride + d] * key (args, j, d);
+
+      dot += product;
+      magnitude += fabs (product);
+    }
+    p[j] = dot * args->scale;
+    max = p[j] > max ? p[j] : max;
+    size = fabs (magnitude * args->scale) > size ? fabs (magnitude * args->scale) : size;
+  }
+  for (j = 0; j < n; j++) {
+    p[j] = exp (p[j] - max);
+    total += p[j];
+    for (d = 0; d < args->head_dim; d++) {
+      double value = args->v[j * args->v_stride + d];
+
+      sums[d] += p[j] * value;
+      largest = fabs (value) > largest ? fabs (value) : largest;
+    }
+  }
+
+  bound = ldexp (8 + size, -21) * largest;
+  for (d = 0; d < args->head_dim; d++)
+    check_near (out[i * args->out_stride + d], sums[d] / total, bound, "out",
+        i * args->head_dim + d);
+}
+
+/* Every query alone, and chunks of several, give the same bits as all at once. */
+static void
+check_splits (const VlmKernels *kernels, const VlmAttention *args)
+{
+  size_t row = args->head_dim * sizeof (float), first, n, i;
+
+  for (first = 0; first < args->n_queries; first += n) {
+    VlmAttention part = *args;
+
+    n = 1 + (check_below (3) == 0 ? check_below (args->n_queries - first) : 0);
+    part.n_queries = n;
+    part.q += first * args->q_stride;
+    part.first_keys += first;
+    part.out = check_slot (SLOT_AGAIN, (n - 1) * args->out_stride * sizeof (float) + row);
+    kernels->attention (&part);
+    for (i = 0; i < n; i++)
+      check_expect (memcmp (part.out + i * args->out_stride,
+              args->out + (first + i) * args->out_stride, row) == 0,
+          "dim %zu keys %zu: query %zu of %zu differs in a call for %zu queries", args->head_dim,
+          args->n_keys, first + i, args->n_queries, n);
+    check_expect (check_intact (SLOT_AGAIN), "wrote before query %zu", first);
+  }
+}
+
+static void
+check_case (const VlmKernels *kernels, VlmAttention *args, double spread)
+{
+  size_t i;
+
+  fill (args, spread == 0 ? 0 : 1);
+  set_spread (args, spread);
+  args->out = check_slot (SLOT_OUT, ((args->n_queries - 1) * args->out_stride + args->head_dim)
+      * sizeof (float));
+  kernels->attention (args);
+  check_expect (check_intact (SLOT_OUT), "wrote before out");
+  for (i = 0; i < args->n_queries; i++)
+    check_query (args, i, args->out);
+  for (i = 0; i + 1 < args->n_queries && args->out_stride > args->head_dim; i++) {
+    const unsigned char *gap = (const void *) (args->out + i * args->out_stride + args->head_dim);
+
+    check_expect (gap[0] == CHECK_PATTERN, "wrote beyond query %zu", i);
+  }
+  check_splits (kernels, args);
+}
+
+/* A value that a query does not see must not reach it, even if it is no number. */
+static void
+check_unseen (const VlmKernels *kernels)
+{
+  VlmAttention args = { .n_queries = 9, .n_keys = 70, .first_keys = 60, .causal = 1,
+    .head_dim = 24 };
+  size_t i, j, d;
+
+  fill (&args, 1);
+  args.scale = 1;
+  for (j = 62; j < args.n_keys; j++) {
+    for (d = 0; d < args.head_dim; d++)
+      ((float *) args.v)[j * args.v_stride + d] = NAN;
+  }
+  args.out = check_slot (SLOT_OUT, ((args.n_queries - 1) * args.out_stride + args.head_dim)
+      * sizeof (float));
+  kernels->attention (&args);
+  for (i = 0; i < args.n_queries; i++) {
+    for (d = 0; d < args.head_dim; d++)
+      check_expect (!isnan (args.out[i * args.out_stride + d]) == (keys_of (&args, i) <= 62),
+          "query %zu sees a key beyond its %zu", i, keys_of (&args, i));
+  }
+}
+
+void
+check_attention (const VlmKernels *kernels)
+{
+  static const size_t dims[] = { 64, 72, 8, 16, 24, 80, 128, 256 };
+  static const size_t keys[] = { 1, 2, 15, 16, 17, 63, 64, 65, 127, 130, 200, 33 };
+  static const double spreads[] = { 1, 10, 80, 0 };
+  size_t i;
+
+  for (i = 0; i < 96; i++) {
+    VlmAttention args = { .head_dim = dims[i % 8], .n_keys = keys[i % 12] };
+
+    args.n_queries = 1 + (i < 40 ? i % 20 : check_below (20));
+    args.causal = (int) check_below (2);
+    if (check_below (2) != 0 && args.n_keys > args.n_queries)
+      args.first_keys = args.n_keys - args.n_queries + 1;
+    else
+      args.first_keys = 1 + check_below (args.n_keys);
+    check_case (kernels, &args, spreads[check_below (4)]);
+  }
+  check_unseen (kernels);
+
+  kernels->attention (&(VlmAttention) { .n_keys = 1, .head_dim = 8, .first_keys = 1 });
+}

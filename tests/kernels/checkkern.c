@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * checkkern [SEED]: holds every entry of every level that this processor can run against a reference
+ * that shares no code with it. The seed also comes from the environment variable CHECKKERN_SEED;
+ * without either it is a fixed one. checkkern --bench [LEVEL] times the levels instead.
+ */
+
+#include "check.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRONT_GUARD 64
+#define MAX_COMPLAINTS 5
+
+static uint64_t state;
+static unsigned char *slots[CHECK_SLOTS];
+static unsigned char *begins[CHECK_SLOTS];
+static unsigned n_tests, n_failed, n_complaints;
+
+void
+check_seed (uint64_t seed)
+{
+  state = seed;
+}
+
+/* SplitMix64 */
+uint32_t
+check_random (void)
+{
+  uint64_t z = (state += UINT64_C (0x9e3779b97f4a7c15));
+
+  z = (z ^ (z >> 30)) * UINT64_C (0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C (0x94d049bb133111eb);
+  return (uint32_t) ((z ^ (z >> 31)) >> 32);
+}
+
+size_t
+check_below (size_t n)
+{
+  return check_random () % n;
+}
+
+double
+check_uniform (double low, double high)
+{
+  return low + (high - low) * (check_random () / 4294967296.0);
+}
+
+void *
+check_slot (unsigned slot, size_t bytes)
+{
+  size_t page = (size_t) sysconf (_SC_PAGESIZE);
+
+  if (bytes + FRONT_GUARD > CHECK_SLOT_BYTES) {
+    printf ("Bail out! a slot of %zu bytes is too small\n", bytes);
+    exit (1);
+  }
+  if (slots[slot] == NULL) {
+    void *map = mmap (NULL, CHECK_SLOT_BYTES + page, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (map == MAP_FAILED
+        || mprotect ((char *) map + CHECK_SLOT_BYTES, page, PROT_NONE) != 0) {
+      printf ("Bail out! no guarded memory\n");
+      exit (1);
+    }
+    slots[slot] = map;
+  }
+
+  begins[slot] = slots[slot] + CHECK_SLOT_BYTES - bytes;
+  memset (begins[slot] - FRONT_GUARD, CHECK_PATTERN, bytes + FRONT_GUARD);
+  return begins[slot];
+}
+
+int
+check_intact (unsigned slot)
+{
+  size_t i;
+
+  for (i = 1; i <= FRONT_GUARD; i++) {
+    if (begins[slot][-(ptrdiff_t) i] != CHECK_PATTERN)
+      return 0;
+  }
+
+  return 1;
+}
+
+void
+check_expect (int ok, const char *format, ...)
+{
+  va_list args;
+
+  if (ok)
+    return;
+  if (n_complaints++ < MAX_COMPLAINTS) {
+    printf ("# ");
+    va_start (args, format);
+    vprintf (format, args);
+    va_end (args);
+    printf ("\n");
+  }
+}
+
+void
+check_near (double found, double expected, double bound, const char *what, size_t i)
+{
+  int ok = isnan (expected) ? isnan (found) : fabs (found - expected) <= bound;
+
+  check_expect (ok, "%s [%zu]: found %.9g, expected %.9g +- %.3g", what, i, found, expected,
+      bound);
+}
+
+double
+check_seconds (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+}
+
+static void
+verdict (const char *level, const char *name)
+{
+  n_tests++;
+  n_failed += n_complaints > 0;
+  printf ("%s %u - %s %s\n", n_complaints > 0 ? "not ok" : "ok", n_tests, level, name);
+  fflush (stdout);
+  n_complaints = 0;
+}
+
+#define ENTRY(name) \
+  { #name, offsetof (VlmKernels, name), check_##name }
+
+static const struct
+{
+  const char *name;
+  size_t offset;
+  CheckTest test;
+} entries[] = {
+  ENTRY (matmul_f32),
+  ENTRY (matmul_f16),
+  ENTRY (matmul_bf16),
+  ENTRY (attention),
+  ENTRY (rms_norm),
+  ENTRY (layer_norm),
+  ENTRY (gelu_tanh),
+  ENTRY (gelu_erf),
+  ENTRY (silu_mul),
+  ENTRY (add),
+  ENTRY (mul),
+  ENTRY (rope),
+  ENTRY (short_conv),
+  ENTRY (f16_to_f32),
+  ENTRY (bf16_to_f32),
+  ENTRY (resample_row),
+  ENTRY (resample_column),
+};
+
+static void
+check_levels (void)
+{
+  VlmKernels kernels;
+  int i;
+
+  for (i = 0; i < VLM_CPU_N_LEVELS; i++) {
+    const char *name = vlm_cpu_level_name ((VlmCpuLevel) i);
+    int supported = vlm_cpu_supports ((VlmCpuLevel) i);
+
+    check_expect (name != NULL && vlm_cpu_level_from_name (name) == i, "level %d", i);
+    memset (&kernels, 0, sizeof kernels);
+    check_expect (vlm_kernels_init (&kernels, (VlmCpuLevel) i) == (supported ? 0 : -1),
+        "%s: supported is %d, but the table says otherwise", name, supported);
+    if (supported) {
+      check_expect (kernels.name != NULL && strcmp (kernels.name, name) == 0,
+          "the table of %s is named %s", name, kernels.name);
+      check_expect (kernels.panel % 16 == 0 && kernels.panel > 0
+          && kernels.panel <= VLM_MAX_PANEL, "%s: panel %zu", name, kernels.panel);
+    }
+    printf ("# %s: %s\n", name, supported ? "tested" : "not supported here");
+  }
+
+  check_expect (vlm_cpu_level_name (VLM_CPU_N_LEVELS) == NULL, "a name beyond the last level");
+  check_expect (vlm_cpu_level_from_name ("avx3") == -1, "a level that does not exist");
+  check_expect (vlm_cpu_supports (VLM_CPU_SCALAR), "plain C is not supported");
+  check_expect (vlm_cpu_supports (vlm_cpu_best_level ()), "the best level is not supported");
+  check_expect (vlm_kernels_init (&kernels, VLM_CPU_N_LEVELS) == -1, "a table beyond the levels");
+  verdict ("all", "levels");
+}
+
+static void
+check_level (VlmCpuLevel level, VlmKernels *below, uint64_t seed)
+{
+  VlmKernels kernels;
+  size_t i;
+
+  memset (&kernels, 0, sizeof kernels);
+  if (vlm_kernels_init (&kernels, level) != 0)
+    return;
+
+  for (i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    size_t offset = entries[i].offset;
+
+    if (memcmp ((char *) &kernels + offset, (char *) below + offset, sizeof (CheckTest)) == 0)
+      continue;
+    check_seed (seed + i);
+    entries[i].test (&kernels);
+    verdict (kernels.name, entries[i].name);
+  }
+
+  *below = kernels;
+}
+
+int
+main (int argc, char **argv)
+{
+  const char *text = getenv ("CHECKKERN_SEED");
+  VlmKernels below;
+  uint64_t seed;
+  int i;
+
+  if (argc > 1 && strcmp (argv[1], "--bench") == 0) {
+    check_bench (argc > 2 ? argv[2] : NULL);
+    return 0;
+  }
+  if (argc > 1)
+    text = argv[1];
+
+  seed = text != NULL ? strtoull (text, NULL, 0) : 1;
+  printf ("# seed %llu\n", (unsigned long long) seed);
+  check_levels ();
+
+  memset (&below, 0, sizeof below);
+  for (i = 0; i < VLM_CPU_N_LEVELS; i++)
+    check_level ((VlmCpuLevel) i, &below, seed);
+
+  printf ("1..%u\n", n_tests);
+  return n_failed > 0;
+}
