@@ -137,8 +137,7 @@ def layout_of(reference, pictures):
     """For each crop in order: which picture, tile or thumbnail, row and column (from the reference)."""
     processor, kinds = reference.processor.image_processor, []
     for index, p in enumerate(pictures):
-        image = torch.from_numpy(draw(*p)).permute(2, 0, 1).contiguous()
-        info = processor([image], return_row_col_info=True, return_tensors=None)
+        info = processor([Image.fromarray(draw(*p))], return_row_col_info=True, return_tensors=None)
         rows, cols = info["image_rows"][0], info["image_cols"][0]
         count = len(info["spatial_shapes"])
         if count == 1:
@@ -161,7 +160,7 @@ def keep_crops(reference, inputs, pictures, blob, many):
     with torch.no_grad():
         out = reference.model.model.get_image_features(
             pixel_values=inputs["pixel_values"], spatial_shapes=shapes,
-            pixel_attention_mask=inputs["pixel_attention_mask"], return_dict=True)
+            pixel_attention_mask=inputs["pixel_attention_mask"], output_hidden_states=True, return_dict=True)
     kept = []
     kinds = layout_of(reference, pictures)
     pictures_u8 = crops_of(inputs["pixel_values"], shapes)
@@ -181,6 +180,9 @@ def keep_crops(reference, inputs, pictures, blob, many):
             "tower": blob.rows(tower, 0, stride_for(h * w, wanted)),
             "projector": blob.rows(tokens, 0, stride_for(h * w // 4, wanted)),
         })
+        if i == 0:  # the state that enters each tower layer, then the one that leaves the last, of one patch
+            states = torch.cat([s[0, 1:2] for s in out.hidden_states])
+            kept[0]["tower_states"] = blob.rows(states.float().numpy())
     return kept
 
 

@@ -49,7 +49,7 @@ OTHER = {
 EMOJI = ["😀", "🎉", "❤️", "👩‍💻", "👨‍👩‍👧", "🇫🇷", "👍🏽", "☃", "✨", "→", "≤", "€", "£", "°", "½"]
 PUNCT = [".", ",", "!", "?", ";", ":", " -", "...", "'s", "'t", "n't", "'ll", "'re", "'ve", "'m", "'d",
          "\"", ")", " (", " [", "]", "{", "}", " =", " ==", " +=", " ->", "();", "\n", "\n\n", "\r\n",
-         "\t", "  ", "    ", "。", "，", "？", "、", "·", "“", "”", "’", "…", "—", "–"]
+         "\t", "  ", "    ", " <", "<|", "|>", " <|", "|", "<b>", "</b>", "_", "。", "，", "？", "、", "·", "“", "”", "’", "…", "—", "–"]
 SYLLABLES = ("ba be bi bo bu ca ce co da de di do du fa fe fi fo ga ge go ha he hi ho ka ke ki ko la le li "
              "lo lu ma me mi mo mu na ne ni no nu pa pe pi po ra re ri ro ru sa se si so su ta te ti to tu "
              "va ve vi vo wa we za ze zo th sh ch st tr pr ing er est ly tion ment ness").split()

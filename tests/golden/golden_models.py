@@ -76,8 +76,9 @@ def kinds(letters):
 
 
 # Keys: dtype, level (the `vision_model.` level in tensor names), shards, tokenizer, nested (image
-# settings inside processor_config.json), processor (overrides; None drops a key), config (top level),
-# text, vision, generation, spelling (changes made to our config.json only, after the reference read it).
+# settings inside processor_config.json), attention_gain (weight of attention in the text model),
+# eos_extra (second end ids), processor (overrides; None drops a key), config (top level), text,
+# vision, spelling (changes made to our config.json only; the reference reads the usual spelling).
 MODELS = {
     "lfm25": {
         "about": "LFM2.5-VL-450M in small: projector without norm, block_ff_dim with auto-adjust, true image defaults",
@@ -103,9 +104,9 @@ MODELS = {
     "attn-first": {
         "about": "attention first, heads of 64, as many KV heads as heads, no auto-adjust, projector norm on, "
                  "no vision_model level, theta 10000, tiles of 256 pixels in 1..6",
-        "seed": 33, "dtype": "bfloat16", "level": False, "nested": True, "tokenizer": "standard",
+        "seed": 42, "attention_gain": 0.8, "dtype": "bfloat16", "level": False, "nested": True, "tokenizer": "standard",
         "config": {"projector_hidden_size": 64, "projector_use_layernorm": True},
-        "text": _text(hidden_size=128, num_hidden_layers=3, layer_types=kinds("aca"), num_key_value_heads=2,
+        "text": _text(hidden_size=128, num_hidden_layers=4, layer_types=kinds("acca"), num_key_value_heads=2,
                       block_auto_adjust_ff_dim=False, intermediate_size=144,
                       rope_parameters={"rope_theta": 10000.0, "rope_type": "default"}),
         "vision": _vision(hidden_size=48, intermediate_size=80, num_attention_heads=2, num_hidden_layers=2),
@@ -115,7 +116,7 @@ MODELS = {
     "ids-moved": {
         "about": "float32; special tokens after the ordinary vocabulary (396 is a word), tiles 2..8 of 256 pixels, "
                  "two end ids, ffn multiplier 1.3",
-        "seed": 44, "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
+        "seed": 44, "eos_extra": [546], "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
         "config": {"projector_hidden_size": 48, "projector_use_layernorm": False},
         "text": _text(hidden_size=32, num_hidden_layers=4, layer_types=kinds("acca"), intermediate_size=100,
                       block_multiple_of=16, block_ffn_dim_multiplier=1.3, norm_eps=1e-6,
@@ -148,10 +149,10 @@ MODELS = {
                       "return_row_col_info": None, "downsample_factor": None, "use_thumbnail": None},
     },
     "text-only": {
-        "about": "plain LFM2 text model: prefix model., eight heads of 16 with two KV heads, bos and pad omitted",
+        "about": "plain LFM2 text model: prefix model., four heads of 16 with two KV heads, bos and pad omitted",
         "seed": 77, "dtype": "bfloat16", "level": False, "nested": False, "tokenizer": "standard", "text_only": True,
         "config": {},
-        "text": _text(hidden_size=128, num_hidden_layers=4, layer_types=kinds("ccac"), num_attention_heads=8,
+        "text": _text(hidden_size=64, num_hidden_layers=4, layer_types=kinds("ccac"), num_attention_heads=4,
                       num_key_value_heads=2, block_ff_dim=150, intermediate_size=150, block_multiple_of=64,
                       bos_token_id=None, pad_token_id=None,
                       rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
@@ -219,7 +220,7 @@ def ff_rows(text):
     return ff
 
 
-def add_text(w, text, prefix, tied):
+def add_text(w, text, prefix, tied, attention_gain=1.5):
     hidden, ff = text["hidden_size"], ff_rows(text)
     heads, groups = text["num_attention_heads"], text["num_key_value_heads"]
     head = text.get("head_dim", hidden // heads)
@@ -248,7 +249,7 @@ def add_text(w, text, prefix, tied):
             w.linear(at + "self_attn.q_proj", heads * head, hidden)
             w.linear(at + "self_attn.k_proj", groups * head, hidden)
             w.linear(at + "self_attn.v_proj", groups * head, hidden)
-            w.linear(at + "self_attn.out_proj", hidden, heads * head, 1.5)
+            w.linear(at + "self_attn.out_proj", hidden, heads * head, attention_gain)
             w.norm(at + "self_attn.q_layernorm", head, 1.6 * (32 / head) ** 0.25)
             w.norm(at + "self_attn.k_layernorm", head, 1.6 * (32 / head) ** 0.25)
 
@@ -276,7 +277,8 @@ def weights_of(name, config):
         add_text(w, config, "model.", True)
     else:
         text, vision = config["text_config"], config["vision_config"]
-        add_text(w, text, "model.language_model.", config.get("tie_word_embeddings", True))
+        add_text(w, text, "model.language_model.", config.get("tie_word_embeddings", True),
+                 spec.get("attention_gain", 1.5))
         add_vision(w, vision, "model.vision_tower." + ("vision_model." if spec["level"] else ""))
         wide, at = 4 * vision["hidden_size"], "model.multi_modal_projector."
         if config.get("projector_use_layernorm", True):
@@ -293,16 +295,20 @@ def write_json_file(folder, name, value):
     write_bytes(os.path.join(folder, name), (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
 
 
+def save(tensors, path):
+    save_file(tensors, path, metadata={"format": "pt"})
+    os.chmod(path, 0o644)
+
+
 def write_weights(folder, tensors, shards):
-    meta = {"format": "pt"}
     if not shards:
-        save_file(tensors, os.path.join(folder, "model.safetensors"), metadata=meta)
+        save(tensors, os.path.join(folder, "model.safetensors"))
         return
     names, mapping = sorted(tensors), {}
     for s in range(shards):
         shard = "model-%05d-of-%05d.safetensors" % (s + 1, shards)
         part = names[s::shards]
-        save_file({n: tensors[n] for n in part}, os.path.join(folder, shard), metadata=meta)
+        save({n: tensors[n] for n in part}, os.path.join(folder, shard))
         mapping.update({n: shard for n in part})
     size = sum(t.numel() * t.element_size() for t in tensors.values())
     write_json_file(folder, "model.safetensors.index.json",

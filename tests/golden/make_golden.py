@@ -3,13 +3,15 @@
 
     make_golden.py [--out DIR] [--only PART[,PART]] [--model NAME[,NAME]]
 
-Parts: models. Running it again on the same host gives the same bytes.
+Running it again on the same host gives the same bytes.
 """
 
 import argparse
 import os
+import platform
 import sys
 import tempfile
+from importlib.metadata import version
 
 sys.dont_write_bytecode = True
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -18,7 +20,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 
 import golden_cases  # noqa: E402
-from golden_common import HERE  # noqa: E402
+import golden_chat  # noqa: E402
+import golden_image  # noqa: E402
+import golden_sampling  # noqa: E402
+import golden_tokenizer  # noqa: E402
+from golden_common import HERE, sha256, write_json  # noqa: E402
 from golden_models import MODELS  # noqa: E402
 
 
@@ -29,7 +35,40 @@ def make_models(out, args):
             golden_cases.make_model(out, scratch, name)
 
 
-PARTS = {"models": make_models}
+def make_manifest(out, args):
+    """Versions, CPU and the size and hash of every generated file; limits on the size are checked here."""
+    files, total = {}, 0
+    for folder, folders, names in os.walk(out):
+        folders[:] = sorted(f for f in folders if not f.startswith((".", "__")))
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if name.endswith((".py", ".md", ".pyc")) or name == "manifest.json":
+                continue
+            with open(path, "rb") as f:
+                data = f.read()
+            assert len(data) < 8 << 20, path
+            total += len(data)
+            files[os.path.relpath(path, out)] = [len(data), sha256(data)]
+    assert total < 12 << 20, total
+    packages = ("torch", "torchvision", "transformers", "tokenizers", "safetensors", "numpy", "pillow")
+    write_json(os.path.join(out, "manifest.json"), {
+        "python": platform.python_version(), "machine": platform.machine(),
+        "versions": {p: version(p) for p in packages},
+        "torch_cpu_capability": torch.backends.cpu.get_cpu_capability(), "dtype": "float32", "attention": "eager",
+        "bytes": total, "files": dict(sorted(files.items()))})
+    print("manifest: %d files, %.2f MB" % (len(files), total / 1e6))
+
+
+PARTS = {
+    "geometry": golden_image.make_geometry,
+    "resize": golden_image.make_resize,
+    "positions": golden_image.make_positions,
+    "tokenizer": golden_tokenizer.make_tokenizer,
+    "chat": golden_chat.make_chat,
+    "sampling": golden_sampling.make_sampling,
+    "models": make_models,
+    "manifest": make_manifest,
+}
 
 
 def main():
