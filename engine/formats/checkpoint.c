@@ -66,15 +66,15 @@ check_processor (const VlmCheckpoint *checkpoint, GError **error)
   const VlmProcessor *processor = &checkpoint->processor;
 
   if (processor->patch_size != config->vision.patch_size) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: the image settings say "
-        "encoder_patch_size %u, config.json vision_config.patch_size %u", checkpoint->path,
-        processor->patch_size, config->vision.patch_size);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: the image settings say encoder_patch_size %u, config.json vision_config.patch_size %u",
+        checkpoint->path, processor->patch_size, config->vision.patch_size);
     return FALSE;
   }
   if (processor->downsample_factor != config->projector.downsample_factor) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: the image settings say "
-        "downsample_factor %u, config.json %u", checkpoint->path, processor->downsample_factor,
-        config->projector.downsample_factor);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: the image settings say downsample_factor %u, config.json %u", checkpoint->path,
+        processor->downsample_factor, config->projector.downsample_factor);
     return FALSE;
   }
   return TRUE;
@@ -89,8 +89,9 @@ check_tokenizer (VlmCheckpoint *checkpoint, GError **error)
   gint id;
 
   if (size > config->text.vocab_size) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: tokenizer.json has %u ids, expected at "
-        "most vocab_size %u of config.json", checkpoint->path, size, config->text.vocab_size);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: tokenizer.json has %u ids, expected at most vocab_size %u of config.json",
+        checkpoint->path, size, config->text.vocab_size);
     return FALSE;
   }
   if (!config->has_vision)
@@ -114,8 +115,8 @@ read_settings (VlmCheckpoint *checkpoint, GError **error)
 {
   const gchar *path = checkpoint->path;
   g_autofree gchar *file = NULL;
-  g_autoptr (VlmJsonDocument) root = vlm_json_load (path, VLM_HF_CONFIG, VLM_HF_MAX_SETTINGS, 0,
-      &file, error);
+  g_autoptr (VlmJsonDocument) root =
+      vlm_json_load (path, VLM_HF_CONFIG, VLM_HF_MAX_SETTINGS, 0, &file, error);
   VlmJson json = { file, NULL, root };
 
   if (!root || !vlm_hf_read_config (&json, &checkpoint->config, error))

@@ -2,6 +2,7 @@
 
 #include "file.h"
 
+#include "engine/builtin/builtin.h"
 #include "engine/vlm.h"
 
 #include <errno.h>
@@ -19,8 +20,8 @@ struct _VlmFile
 {
   gchar *path;
   guint64 size;
-  int fd;                       /* -1 for a resource */
-  GBytes *resource;             /* NULL for a local file */
+  int fd;           /* -1 for a resource */
+  GBytes *resource; /* NULL for a local file */
 };
 
 gboolean
@@ -36,6 +37,7 @@ resource_path (const gchar *uri)
   gchar *path = g_strdup (uri + strlen (RESOURCE_SCHEME));
   gsize length = strlen (path);
 
+  vlm_builtin_register ();
   while (length > 1 && path[length - 1] == '/')
     path[--length] = '\0';
   return path;
@@ -212,13 +214,15 @@ vlm_file_read (const VlmFile *file, guint64 offset, gpointer buffer, gsize lengt
     if (n < 0) {
       int saved = errno;
 
-      g_set_error (error, VLM_ERROR, VLM_ERROR_READ, "%s: cannot read at byte %" G_GUINT64_FORMAT
-          ": %s", file->path, offset, g_strerror (saved));
+      g_set_error (error, VLM_ERROR, VLM_ERROR_READ,
+          "%s: cannot read at byte %" G_GUINT64_FORMAT ": %s", file->path, offset,
+          g_strerror (saved));
       return FALSE;
     }
     if (n == 0) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_READ, "%s: ends at byte %" G_GUINT64_FORMAT
-          ", %" G_GSIZE_FORMAT " bytes early", file->path, offset, length);
+      g_set_error (error, VLM_ERROR, VLM_ERROR_READ,
+          "%s: ends at byte %" G_GUINT64_FORMAT ", %" G_GSIZE_FORMAT " bytes early", file->path,
+          offset, length);
       return FALSE;
     }
     to += n;
@@ -234,26 +238,19 @@ vlm_file_read_all (const VlmFile *file, gsize max_size, GError **error)
   g_autofree guint8 *data = NULL;
 
   if (file->size > max_size) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: has %" G_GUINT64_FORMAT
-        " bytes, expected at most %" G_GSIZE_FORMAT, file->path, file->size, max_size);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: has %" G_GUINT64_FORMAT " bytes, expected at most %" G_GSIZE_FORMAT, file->path,
+        file->size, max_size);
     return NULL;
   }
   data = g_try_malloc (file->size + 1);
   if (!data) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY, "%s: no memory for %" G_GUINT64_FORMAT
-        " bytes", file->path, file->size);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
+        "%s: no memory for %" G_GUINT64_FORMAT " bytes", file->path, file->size);
     return NULL;
   }
   if (!vlm_file_read (file, 0, data, file->size, NULL, error))
     return NULL;
   data[file->size] = 0;
   return g_bytes_new_take (g_steal_pointer (&data), file->size);
-}
-
-GBytes *
-vlm_file_load (const gchar *directory, const gchar *name, gsize max_size, GError **error)
-{
-  g_autoptr (VlmFile) file = vlm_file_open (directory, name, error);
-
-  return file ? vlm_file_read_all (file, max_size, error) : NULL;
 }

@@ -47,10 +47,6 @@ gboolean vlm_file_read (const VlmFile *file, guint64 offset, gpointer buffer, gs
  */
 GBytes *vlm_file_read_all (const VlmFile *file, gsize max_size, GError **error);
 
-/* vlm_file_open () and vlm_file_read_all () in one. (transfer full) */
-GBytes *vlm_file_load (const gchar *directory, const gchar *name, gsize max_size,
-    GError **error);
-
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmFile, vlm_file_free)
 
 #endif

@@ -22,21 +22,38 @@
 #define MAX_EPS 0.1
 #define MAX_THETA 1e12
 
+/* Those of the reference's configuration classes. */
 static void
 init_defaults (VlmConfig *config)
 {
+  VlmTextConfig *text = &config->text;
+  VlmVisionConfig *vision = &config->vision;
+  VlmProjectorConfig *projector = &config->projector;
+
   memset (config, 0, sizeof (*config));
-  config->text = (VlmTextConfig) {
-    .vocab_size = 65536, .hidden_size = 2560, .n_layers = 32, .n_heads = 32, .n_kv_heads = 8,
-    .conv_taps = 3, .max_context = 128000, .norm_eps = 1e-5f, .rope_theta = 1e6, .tied_head = TRUE
-  };
-  config->vision = (VlmVisionConfig) {
-    .hidden_size = 768, .ff_size = 3072, .n_layers = 12, .n_heads = 12, .patch_size = 16,
-    .n_positions = 256, .norm_eps = 1e-6f
-  };
-  config->projector = (VlmProjectorConfig) {
-    .hidden_size = 2560, .layer_norm = TRUE, .bias = TRUE, .downsample_factor = 2
-  };
+  text->vocab_size = 65536;
+  text->hidden_size = 2560;
+  text->n_layers = 32;
+  text->n_heads = 32;
+  text->n_kv_heads = 8;
+  text->conv_taps = 3;
+  text->max_context = 128000;
+  text->norm_eps = 1e-5f;
+  text->rope_theta = 1e6;
+  text->tied_head = TRUE;
+
+  vision->hidden_size = 768;
+  vision->ff_size = 3072;
+  vision->n_layers = 12;
+  vision->n_heads = 12;
+  vision->patch_size = 16;
+  vision->n_positions = 256;
+  vision->norm_eps = 1e-6f;
+
+  projector->hidden_size = 2560;
+  projector->layer_norm = TRUE;
+  projector->bias = TRUE;
+  projector->downsample_factor = 2;
   config->image_token_id = 396;
 }
 
@@ -51,7 +68,7 @@ require_name (const VlmJson *json, const gchar *key, const gchar *const *values,
     return FALSE;
   if (!name || g_strv_contains (values, name))
     return TRUE;
-  expected = g_strjoinv (" or ", (gchar **) values);
+  expected = g_strjoinv (" or ", (gchar **)values);
   vlm_json_set_error (error, VLM_ERROR_UNSUPPORTED, json, key, vlm_json_get (json, key), expected);
   return FALSE;
 }
@@ -116,8 +133,8 @@ read_layer_types (const VlmJson *json, const json_t *types, VlmTextConfig *text,
     } else {
       g_autofree gchar *key = g_strdup_printf ("layer_types[%" G_GSIZE_FORMAT "]", i);
 
-      vlm_json_set_error (error, VLM_ERROR_UNSUPPORTED, json, key, type,
-          "\"conv\" or \"full_attention\"");
+      vlm_json_set_error (
+          error, VLM_ERROR_UNSUPPORTED, json, key, type, "\"conv\" or \"full_attention\"");
       return FALSE;
     }
   }
@@ -125,8 +142,8 @@ read_layer_types (const VlmJson *json, const json_t *types, VlmTextConfig *text,
 }
 
 static gboolean
-read_attention_indices (const VlmJson *json, const json_t *indices, VlmTextConfig *text,
-    GError **error)
+read_attention_indices (
+    const VlmJson *json, const json_t *indices, VlmTextConfig *text, GError **error)
 {
   gsize i;
 
@@ -186,9 +203,10 @@ read_feed_forward (const VlmJson *json, VlmTextConfig *text, GError **error)
   text->ff_size_other = adjust ? plain : adjusted;
   if (text->ff_size)
     return TRUE;
-  g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: a feed-forward width of %u, adjusted by "
-      "block_ffn_dim_multiplier %g and block_multiple_of %u, is not within 1..%u", json->file,
-      plain, multiplier, multiple_of, VLM_MAX_FEED_FORWARD);
+  g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+      "%s: a feed-forward width of %u, adjusted by block_ffn_dim_multiplier %g and "
+      "block_multiple_of %u, is not within 1..%u",
+      json->file, plain, multiplier, multiple_of, VLM_MAX_FEED_FORWARD);
   return FALSE;
 }
 
@@ -222,8 +240,9 @@ read_text (const VlmJson *json, VlmTextConfig *text, GError **error)
       || !vlm_json_get_uint (json, "num_key_value_heads", 1, MAX_HEADS, &text->n_kv_heads, error))
     return FALSE;
   if (!vlm_json_get (json, "head_dim") && text->hidden_size % text->n_heads) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: hidden_size is %u, expected a multiple "
-        "of num_attention_heads, which is %u", json->file, text->hidden_size, text->n_heads);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: hidden_size is %u, expected a multiple of num_attention_heads, which is %u",
+        json->file, text->hidden_size, text->n_heads);
     return FALSE;
   }
   text->head_dim = text->hidden_size / text->n_heads;
@@ -231,11 +250,10 @@ read_text (const VlmJson *json, VlmTextConfig *text, GError **error)
       && read_feed_forward (json, text, error)
       && vlm_json_get_uint (json, "conv_L_cache", 2, MAX_TAPS, &text->conv_taps, error)
       && vlm_json_get_boolean (json, "conv_bias", &text->conv_bias, error)
-      && vlm_json_get_uint (json, "max_position_embeddings", 1, MAX_CONTEXT, &text->max_context,
-          error)
+      && vlm_json_get_uint (
+          json, "max_position_embeddings", 1, MAX_CONTEXT, &text->max_context, error)
       && vlm_json_get_float (json, "norm_eps", MIN_EPS, MAX_EPS, &text->norm_eps, error)
-      && read_rope (json, text, error)
-      && read_layers (json, text, error);
+      && read_rope (json, text, error) && read_layers (json, text, error);
 }
 
 static gboolean
@@ -248,10 +266,9 @@ read_vision (const VlmJson *json, VlmVisionConfig *vision, GError **error)
       || !require_name (json, "hidden_act", activations, error)
       || !require_number (json, "num_channels", 3, error)
       || !vlm_json_get_uint (json, "hidden_size", 1, MAX_WIDTH, &vision->hidden_size, error)
-      || !vlm_json_get_uint (json, "intermediate_size", 1, VLM_MAX_FEED_FORWARD, &vision->ff_size,
-          error)
-      || !vlm_json_get_uint (json, "num_hidden_layers", 1, VLM_MAX_LAYERS, &vision->n_layers,
-          error)
+      || !vlm_json_get_uint (
+          json, "intermediate_size", 1, VLM_MAX_FEED_FORWARD, &vision->ff_size, error)
+      || !vlm_json_get_uint (json, "num_hidden_layers", 1, VLM_MAX_LAYERS, &vision->n_layers, error)
       || !vlm_json_get_uint (json, "num_attention_heads", 1, MAX_HEADS, &vision->n_heads, error)
       || !vlm_json_get_uint (json, "patch_size", 1, MAX_PATCH, &vision->patch_size, error)
       || !vlm_json_get_uint (json, "num_patches", 1, MAX_POSITIONS, &vision->n_positions, error)
@@ -267,12 +284,12 @@ read_projector (const VlmJson *json, VlmProjectorConfig *projector, GError **err
   static const gchar *const activations[] = { "gelu", NULL };
 
   return require_name (json, "projector_hidden_act", activations, error)
-      && vlm_json_get_uint (json, "projector_hidden_size", 1, MAX_WIDTH, &projector->hidden_size,
-          error)
+      && vlm_json_get_uint (
+          json, "projector_hidden_size", 1, MAX_WIDTH, &projector->hidden_size, error)
       && vlm_json_get_boolean (json, "projector_bias", &projector->bias, error)
       && vlm_json_get_boolean (json, "projector_use_layernorm", &projector->layer_norm, error)
-      && vlm_json_get_uint (json, "downsample_factor", 1, MAX_DOWNSAMPLE,
-          &projector->downsample_factor, error);
+      && vlm_json_get_uint (
+          json, "downsample_factor", 1, MAX_DOWNSAMPLE, &projector->downsample_factor, error);
 }
 
 static gboolean
@@ -301,14 +318,15 @@ vlm_hf_read_config (const VlmJson *json, VlmConfig *config, GError **error)
       || !vlm_json_get_boolean (json, "tie_word_embeddings", &config->text.tied_head, error)
       || !vlm_json_get_boolean (json, "tie_embedding", &config->text.tied_head, error))
     return FALSE;
-  if (config->has_vision && (!vlm_json_get_object (json, "text_config", &text, error)
+  if (config->has_vision
+      && (!vlm_json_get_object (json, "text_config", &text, error)
           || !vlm_json_get_object (json, "vision_config", &vision, error)
           || !read_vision (&vision, &config->vision, error)
           || !read_projector (json, &config->projector, error)
-          || !vlm_json_get_int (json, "image_token_index", 0, G_MAXINT, &config->image_token_id,
-              error)
-          || !vlm_json_get_int (json, "image_token_id", 0, G_MAXINT, &config->image_token_id,
-              error)))
+          || !vlm_json_get_int (
+              json, "image_token_index", 0, G_MAXINT, &config->image_token_id, error)
+          || !vlm_json_get_int (
+              json, "image_token_id", 0, G_MAXINT, &config->image_token_id, error)))
     return FALSE;
   if (!read_text (&text, &config->text, error))
     return FALSE;

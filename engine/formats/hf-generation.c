@@ -8,6 +8,7 @@
 #include "file.h"
 
 #include <math.h>
+#include <string.h>
 
 static gboolean
 add_eos (const VlmJson *json, const json_t *value, guint vocab_size, VlmGeneration *generation,
@@ -17,7 +18,7 @@ add_eos (const VlmJson *json, const json_t *value, guint vocab_size, VlmGenerati
 
   if (json_is_integer (value) && json_integer_value (value) >= 0
       && json_integer_value (value) < vocab_size && generation->n_eos < VLM_MAX_EOS) {
-    generation->eos_ids[generation->n_eos++] = (gint) json_integer_value (value);
+    generation->eos_ids[generation->n_eos++] = (gint)json_integer_value (value);
     return TRUE;
   }
   expected = g_strdup_printf ("an id 0..%u, or a list of at most %d", vocab_size - 1, VLM_MAX_EOS);
@@ -25,17 +26,21 @@ add_eos (const VlmJson *json, const json_t *value, guint vocab_size, VlmGenerati
   return FALSE;
 }
 
-/* Ids that nothing of higher rank has set. */
+/* Leaves an id alone that something of higher rank has set. */
+static gboolean
+read_id (const VlmJson *json, const gchar *key, guint vocab_size, gint *id, GError **error)
+{
+  return *id >= 0 || vlm_json_get_int (json, key, 0, vocab_size - 1, id, error);
+}
+
 static gboolean
 read_ids (const VlmJson *json, guint vocab_size, VlmGeneration *generation, GError **error)
 {
   const json_t *eos = vlm_json_get (json, "eos_token_id");
   gsize i;
 
-  if ((generation->bos_id < 0 && !vlm_json_get_int (json, "bos_token_id", 0, vocab_size - 1,
-              &generation->bos_id, error))
-      || (generation->pad_id < 0 && !vlm_json_get_int (json, "pad_token_id", 0, vocab_size - 1,
-              &generation->pad_id, error)))
+  if (!read_id (json, "bos_token_id", vocab_size, &generation->bos_id, error)
+      || !read_id (json, "pad_token_id", vocab_size, &generation->pad_id, error))
     return FALSE;
   if (generation->n_eos || !eos)
     return TRUE;
@@ -55,14 +60,14 @@ read_sampling (const VlmJson *json, VlmGeneration *generation, GError **error)
       && vlm_json_get_double (json, "temperature", 0, 1e3, &generation->temperature, error)
       && vlm_json_get_double (json, "top_p", 0, 1, &generation->top_p, error)
       && vlm_json_get_double (json, "min_p", 0, 1, &generation->min_p, error)
-      && vlm_json_get_double (json, "repetition_penalty", 1e-3, 1e3,
-          &generation->repetition_penalty, error)
+      && vlm_json_get_double (
+          json, "repetition_penalty", 1e-3, 1e3, &generation->repetition_penalty, error)
       && vlm_json_get_int (json, "top_k", 0, G_MAXINT, &generation->top_k, error);
 }
 
 static gboolean
-read_generation_file (const gchar *directory, guint vocab_size, VlmGeneration *generation,
-    GError **error)
+read_generation_file (
+    const gchar *directory, guint vocab_size, VlmGeneration *generation, GError **error)
 {
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
@@ -73,7 +78,7 @@ read_generation_file (const gchar *directory, guint vocab_size, VlmGeneration *g
   root = vlm_json_load (directory, VLM_HF_GENERATION, VLM_HF_MAX_SETTINGS, 0, &file, error);
   if (!root)
     return FALSE;
-  json = (VlmJson) { file, NULL, root };
+  json = (VlmJson){ file, NULL, root };
   return read_ids (&json, vocab_size, generation, error)
       && read_sampling (&json, generation, error);
 }
@@ -90,8 +95,8 @@ lookup_token (const VlmJson *json, const gchar *key, const VlmTokenizer *tokeniz
 }
 
 static gboolean
-read_token_texts (const gchar *directory, const VlmTokenizer *tokenizer,
-    VlmGeneration *generation, GError **error)
+read_token_texts (const gchar *directory, const VlmTokenizer *tokenizer, VlmGeneration *generation,
+    GError **error)
 {
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
@@ -106,7 +111,7 @@ read_token_texts (const gchar *directory, const VlmTokenizer *tokenizer,
       JSON_DECODE_INT_AS_REAL, &file, error);
   if (!root)
     return FALSE;
-  json = (VlmJson) { file, NULL, root };
+  json = (VlmJson){ file, NULL, root };
   if (generation->bos_id < 0)
     generation->bos_id = lookup_token (&json, "bos_token", tokenizer);
   if (generation->pad_id < 0)
@@ -118,16 +123,16 @@ read_token_texts (const gchar *directory, const VlmTokenizer *tokenizer,
 }
 
 gboolean
-vlm_hf_read_generation (const gchar *directory, const VlmJson *json,
-    const VlmTokenizer *tokenizer, guint vocab_size, VlmGeneration *generation, GError **error)
+vlm_hf_read_generation (const gchar *directory, const VlmJson *json, const VlmTokenizer *tokenizer,
+    guint vocab_size, VlmGeneration *generation, GError **error)
 {
   VlmJson text;
   gint im_end;
 
-  *generation = (VlmGeneration) {
-    .bos_id = -1, .pad_id = -1, .temperature = NAN, .top_p = NAN, .min_p = NAN,
-    .repetition_penalty = NAN, .top_k = -1
-  };
+  memset (generation, 0, sizeof (*generation));
+  generation->bos_id = generation->pad_id = generation->top_k = -1;
+  generation->temperature = generation->top_p = generation->min_p = NAN;
+  generation->repetition_penalty = NAN;
   if (!read_generation_file (directory, vocab_size, generation, error)
       || !read_ids (json, vocab_size, generation, error)
       || !vlm_json_get_object (json, "text_config", &text, error)
@@ -139,7 +144,8 @@ vlm_hf_read_generation (const gchar *directory, const VlmJson *json,
     generation->eos_ids[generation->n_eos++] = im_end;
   if (generation->n_eos)
     return TRUE;
-  g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: no file names an end token "
-      "(eos_token_id), and the vocabulary has no <|im_end|>", json->file);
+  g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+      "%s: no file names an end token (eos_token_id), and the vocabulary has no <|im_end|>",
+      json->file);
   return FALSE;
 }

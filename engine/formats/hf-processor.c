@@ -27,7 +27,7 @@ read_colours (const VlmJson *json, const gchar *key, gfloat *values, GError **er
       vlm_json_set_error (error, VLM_ERROR_FORMAT, json, key, array, "three numbers");
       return FALSE;
     }
-    values[i] = (gfloat) json_number_value (value);
+    values[i] = (gfloat)json_number_value (value);
   }
   return TRUE;
 }
@@ -41,8 +41,7 @@ read_pixel_values (const VlmJson *json, VlmProcessor *processor, GError **error)
 
   if (!vlm_json_get_boolean (json, "do_rescale", &do_rescale, error)
       || !vlm_json_get_boolean (json, "do_normalize", &do_normalize, error)
-      || !vlm_json_get_double (json, "rescale_factor", 1e-9, 1e6, &processor->rescale_factor,
-          error)
+      || !vlm_json_get_double (json, "rescale_factor", 1e-9, 1e6, &processor->rescale_factor, error)
       || !read_colours (json, "image_mean", processor->mean, error)
       || !read_colours (json, "image_std", processor->std, error))
     return FALSE;
@@ -61,23 +60,23 @@ read_settings (const VlmJson *json, VlmProcessor *processor, GError **error)
   guint filter = processor->filter;
 
   if (!vlm_json_get_uint (json, "encoder_patch_size", 1, MAX_SIZE, &processor->patch_size, error)
-      || !vlm_json_get_uint (json, "downsample_factor", 1, MAX_SIZE,
-          &processor->downsample_factor, error)
+      || !vlm_json_get_uint (
+          json, "downsample_factor", 1, MAX_SIZE, &processor->downsample_factor, error)
       || !vlm_json_get_uint (json, "tile_size", 1, MAX_SIZE, &processor->tile_size, error)
       || !vlm_json_get_uint (json, "min_tiles", 1, MAX_SIZE, &processor->min_tiles, error)
       || !vlm_json_get_uint (json, "max_tiles", 1, MAX_SIZE, &processor->max_tiles, error)
-      || !vlm_json_get_uint (json, "min_image_tokens", 1, MAX_SIZE, &processor->min_image_tokens,
-          error)
-      || !vlm_json_get_uint (json, "max_image_tokens", 1, MAX_SIZE, &processor->max_image_tokens,
-          error)
-      || !vlm_json_get_double (json, "max_pixels_tolerance", 0, 1e6,
-          &processor->max_pixels_tolerance, error)
+      || !vlm_json_get_uint (
+          json, "min_image_tokens", 1, MAX_SIZE, &processor->min_image_tokens, error)
+      || !vlm_json_get_uint (
+          json, "max_image_tokens", 1, MAX_SIZE, &processor->max_image_tokens, error)
+      || !vlm_json_get_double (
+          json, "max_pixels_tolerance", 0, 1e6, &processor->max_pixels_tolerance, error)
       || !vlm_json_get_boolean (json, "do_image_splitting", &processor->do_image_splitting, error)
       || !vlm_json_get_boolean (json, "use_thumbnail", &processor->use_thumbnail, error)
-      || !vlm_json_get_boolean (json, "use_image_special_tokens",
-          &processor->use_image_special_tokens, error)
-      || !vlm_json_get_uint (json, "resample", VLM_FILTER_BILINEAR, VLM_FILTER_BICUBIC, &filter,
-          error))
+      || !vlm_json_get_boolean (
+          json, "use_image_special_tokens", &processor->use_image_special_tokens, error)
+      || !vlm_json_get_uint (
+          json, "resample", VLM_FILTER_BILINEAR, VLM_FILTER_BICUBIC, &filter, error))
     return FALSE;
   processor->filter = filter;
   return read_pixel_values (json, processor, error);
@@ -109,14 +108,14 @@ read_nested (const gchar *directory, VlmProcessor *processor, gboolean *found, G
   root = vlm_json_load (directory, VLM_HF_PROCESSOR, VLM_HF_MAX_SETTINGS, 0, &file, error);
   if (!root)
     return FALSE;
-  json = (VlmJson) { file, NULL, root };
+  json = (VlmJson){ file, NULL, root };
   if (!vlm_json_get_object (&json, "image_processor", &nested, error)
-      || !vlm_json_get_boolean (&json, "use_image_special_tokens",
-          &processor->use_image_special_tokens, error))
+      || !vlm_json_get_boolean (
+          &json, "use_image_special_tokens", &processor->use_image_special_tokens, error))
     return FALSE;
   *found = nested.object != NULL;
-  return !*found || (read_settings (&nested, processor, error)
-      && validate (processor, file, error));
+  return !*found
+      || (read_settings (&nested, processor, error) && validate (processor, file, error));
 }
 
 gboolean
@@ -135,6 +134,6 @@ vlm_hf_read_processor (const gchar *directory, VlmProcessor *processor, GError *
   root = vlm_json_load (directory, VLM_HF_PREPROCESSOR, VLM_HF_MAX_SETTINGS, 0, &file, error);
   if (!root)
     return FALSE;
-  json = (VlmJson) { file, NULL, root };
+  json = (VlmJson){ file, NULL, root };
   return read_settings (&json, processor, error) && validate (processor, file, error);
 }

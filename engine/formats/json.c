@@ -33,8 +33,8 @@ vlm_json_parse (GBytes *bytes, const gchar *file, gsize flags, GError **error)
 }
 
 json_t *
-vlm_json_load (const gchar *directory, const gchar *name, gsize max_size, gsize flags,
-    gchar **file, GError **error)
+vlm_json_load (const gchar *directory, const gchar *name, gsize max_size, gsize flags, gchar **file,
+    GError **error)
 {
   g_autoptr (VlmFile) handle = vlm_file_open (directory, name, error);
   g_autoptr (GBytes) bytes = NULL;
@@ -90,8 +90,8 @@ vlm_json_set_error (GError **error, gint code, const VlmJson *json, const gchar 
 }
 
 static gboolean
-get_integer (const VlmJson *json, const gchar *key, gint64 min, gint64 max, gint64 *value,
-    GError **error)
+get_integer (
+    const VlmJson *json, const gchar *key, gint64 min, gint64 max, gint64 *value, GError **error)
 {
   const json_t *found = vlm_json_get (json, key);
   g_autofree gchar *expected = NULL;
@@ -109,32 +109,32 @@ get_integer (const VlmJson *json, const gchar *key, gint64 min, gint64 max, gint
 }
 
 gboolean
-vlm_json_get_uint (const VlmJson *json, const gchar *key, guint min, guint max, guint *value,
-    GError **error)
+vlm_json_get_uint (
+    const VlmJson *json, const gchar *key, guint min, guint max, guint *value, GError **error)
 {
   gint64 wide = *value;
 
   if (!get_integer (json, key, min, max, &wide, error))
     return FALSE;
-  *value = (guint) wide;
+  *value = (guint)wide;
   return TRUE;
 }
 
 gboolean
-vlm_json_get_int (const VlmJson *json, const gchar *key, gint min, gint max, gint *value,
-    GError **error)
+vlm_json_get_int (
+    const VlmJson *json, const gchar *key, gint min, gint max, gint *value, GError **error)
 {
   gint64 wide = *value;
 
   if (!get_integer (json, key, min, max, &wide, error))
     return FALSE;
-  *value = (gint) wide;
+  *value = (gint)wide;
   return TRUE;
 }
 
 gboolean
-vlm_json_get_double (const VlmJson *json, const gchar *key, gdouble min, gdouble max,
-    gdouble *value, GError **error)
+vlm_json_get_double (
+    const VlmJson *json, const gchar *key, gdouble min, gdouble max, gdouble *value, GError **error)
 {
   const json_t *found = vlm_json_get (json, key);
   g_autofree gchar *expected = NULL;
@@ -153,14 +153,14 @@ vlm_json_get_double (const VlmJson *json, const gchar *key, gdouble min, gdouble
 }
 
 gboolean
-vlm_json_get_float (const VlmJson *json, const gchar *key, gdouble min, gdouble max,
-    gfloat *value, GError **error)
+vlm_json_get_float (
+    const VlmJson *json, const gchar *key, gdouble min, gdouble max, gfloat *value, GError **error)
 {
   gdouble wide = *value;
 
   if (!vlm_json_get_double (json, key, min, max, &wide, error))
     return FALSE;
-  *value = (gfloat) wide;
+  *value = (gfloat)wide;
   return TRUE;
 }
 

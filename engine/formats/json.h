@@ -14,8 +14,8 @@
  */
 typedef struct
 {
-  const gchar *file;            /* for messages */
-  const gchar *section;         /* "text_config", or NULL at the top */
+  const gchar *file;    /* for messages */
+  const gchar *section; /* "text_config", or NULL at the top */
   const json_t *object;
 } VlmJson;
 
@@ -39,26 +39,26 @@ const json_t *vlm_json_get (const VlmJson *json, const gchar *key);
  * The getters leave *value alone when the key is absent or null, and fail with VLM_ERROR_FORMAT
  * when it is of another type or out of range (bounds included).
  */
-gboolean vlm_json_get_uint (const VlmJson *json, const gchar *key, guint min, guint max,
-    guint *value, GError **error);
-gboolean vlm_json_get_int (const VlmJson *json, const gchar *key, gint min, gint max, gint *value,
-    GError **error);
+gboolean vlm_json_get_uint (
+    const VlmJson *json, const gchar *key, guint min, guint max, guint *value, GError **error);
+gboolean vlm_json_get_int (
+    const VlmJson *json, const gchar *key, gint min, gint max, gint *value, GError **error);
 /* Integers and reals. */
 gboolean vlm_json_get_double (const VlmJson *json, const gchar *key, gdouble min, gdouble max,
     gdouble *value, GError **error);
-gboolean vlm_json_get_float (const VlmJson *json, const gchar *key, gdouble min, gdouble max,
-    gfloat *value, GError **error);
-gboolean vlm_json_get_boolean (const VlmJson *json, const gchar *key, gboolean *value,
-    GError **error);
+gboolean vlm_json_get_float (
+    const VlmJson *json, const gchar *key, gdouble min, gdouble max, gfloat *value, GError **error);
+gboolean vlm_json_get_boolean (
+    const VlmJson *json, const gchar *key, gboolean *value, GError **error);
 /* value is borrowed. */
-gboolean vlm_json_get_string (const VlmJson *json, const gchar *key, const gchar **value,
-    GError **error);
+gboolean vlm_json_get_string (
+    const VlmJson *json, const gchar *key, const gchar **value, GError **error);
 /* Fills child with the object under key, or with an empty VlmJson. */
-gboolean vlm_json_get_object (const VlmJson *json, const gchar *key, VlmJson *child,
-    GError **error);
+gboolean vlm_json_get_object (
+    const VlmJson *json, const gchar *key, VlmJson *child, GError **error);
 /* The same for an array. */
-gboolean vlm_json_get_array (const VlmJson *json, const gchar *key, const json_t **value,
-    GError **error);
+gboolean vlm_json_get_array (
+    const VlmJson *json, const gchar *key, const json_t **value, GError **error);
 
 /* Fails with code: "FILE: SECTION.KEY is FOUND, expected EXPECTED". found may be NULL. */
 void vlm_json_set_error (GError **error, gint code, const VlmJson *json, const gchar *key,

@@ -20,7 +20,7 @@ typedef struct
 {
   const gchar *path;
   const gchar *start, *at, *end;
-  const gchar *tensor;          /* being read, for messages; NULL outside of entries */
+  const gchar *tensor; /* being read, for messages; NULL outside of entries */
 } Scanner;
 
 typedef enum
@@ -31,10 +31,9 @@ typedef enum
   FIELDS_ALL = 7
 } Field;
 
-static const gchar *const unsupported_dtypes[] = {
-  "BOOL", "F4", "F6_E2M3", "F6_E3M2", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ",
-  "F8_E5M2FNUZ", "I16", "U16", "I32", "U32", "C64", "F64", "I64", "U64", NULL
-};
+static const gchar *const unsupported_dtypes[] = { "BOOL", "F4", "F6_E2M3", "F6_E3M2", "U8", "I8",
+  "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16", "I32", "U32", "C64",
+  "F64", "I64", "U64", NULL };
 
 static gboolean fail (const Scanner *scanner, GError **error, const gchar *format, ...)
     G_GNUC_PRINTF (3, 4);
@@ -49,7 +48,7 @@ fail (const Scanner *scanner, GError **error, const gchar *format, ...)
   what = g_strdup_vprintf (format, args);
   va_end (args);
   g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: header byte %" G_GSIZE_FORMAT "%s%s: %s",
-      scanner->path, (gsize) (scanner->at - scanner->start), scanner->tensor ? ", tensor " : "",
+      scanner->path, (gsize)(scanner->at - scanner->start), scanner->tensor ? ", tensor " : "",
       scanner->tensor ? scanner->tensor : "", what);
   return FALSE;
 }
@@ -108,8 +107,8 @@ scan_unicode_escape (Scanner *scanner, GString *text, GError **error)
 {
   gint unit = scan_hex4 (scanner);
 
-  if (unit >= 0xd800 && unit < 0xdc00 && scanner->end - scanner->at >= 2
-      && scanner->at[0] == '\\' && scanner->at[1] == 'u') {
+  if (unit >= 0xd800 && unit < 0xdc00 && scanner->end - scanner->at >= 2 && scanner->at[0] == '\\'
+      && scanner->at[1] == 'u') {
     gint low;
 
     scanner->at += 2;
@@ -155,7 +154,7 @@ scan_string (Scanner *scanner, gsize max_length, GError **error)
     const gchar *run = scanner->at;
 
     while (scanner->at < scanner->end && *scanner->at != '"' && *scanner->at != '\\'
-        && (guchar) *scanner->at >= 0x20)
+        && (guchar)*scanner->at >= 0x20)
       scanner->at++;
     g_string_append_len (text, run, scanner->at - run);
     if (scanner->at == scanner->end)
@@ -203,8 +202,8 @@ scan_integer (Scanner *scanner, guint64 *value, GError **error)
 
 /* [ integer, ... ], at most max_count of them. */
 static gboolean
-scan_integers (Scanner *scanner, const gchar *what, guint64 *values, guint max_count,
-    guint *count, GError **error)
+scan_integers (Scanner *scanner, const gchar *what, guint64 *values, guint max_count, guint *count,
+    GError **error)
 {
   *count = 0;
   if (!expect (scanner, '[', error))
@@ -274,8 +273,9 @@ scan_field (Scanner *scanner, VlmTensorInfo *info, guint *seen, GError **error)
   if (count != 2)
     return fail (scanner, error, "data_offsets has %u numbers, expected 2", count);
   if (offsets[0] > offsets[1])
-    return fail (scanner, error, "data_offsets [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT
-        "] end before they begin", offsets[0], offsets[1]);
+    return fail (scanner, error,
+        "data_offsets [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] end before they begin",
+        offsets[0], offsets[1]);
   info->offset = offsets[0];
   info->n_bytes = offsets[1] - offsets[0];
   return TRUE;
@@ -294,8 +294,9 @@ check_span (const Scanner *scanner, const VlmTensorInfo *info, GError **error)
       return fail (scanner, error, "shape %s is beyond all bounds", shape);
   }
   if (needed != info->n_bytes)
-    return fail (scanner, error, "data_offsets span %" G_GUINT64_FORMAT " bytes, expected %"
-        G_GUINT64_FORMAT " for %s %s", info->n_bytes, needed, vlm_dtype_name (info->dtype), shape);
+    return fail (scanner, error,
+        "data_offsets span %" G_GUINT64_FORMAT " bytes, expected %" G_GUINT64_FORMAT " for %s %s",
+        info->n_bytes, needed, vlm_dtype_name (info->dtype), shape);
   return TRUE;
 }
 
@@ -315,15 +316,17 @@ scan_entry (Scanner *scanner, VlmTensorInfo *info, GError **error)
       return FALSE;
   }
   if (seen != FIELDS_ALL)
-    return fail (scanner, error, "no %s", !(seen & FIELD_DTYPE) ? "dtype"
-        : !(seen & FIELD_SHAPE) ? "shape" : "data_offsets");
+    return fail (scanner, error, "no %s",
+        !(seen & FIELD_DTYPE)       ? "dtype"
+            : !(seen & FIELD_SHAPE) ? "shape"
+                                    : "data_offsets");
   return check_span (scanner, info, error);
 }
 
 static gint
 compare_strings (gconstpointer a, gconstpointer b)
 {
-  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+  return strcmp (*(const gchar *const *)a, *(const gchar *const *)b);
 }
 
 static gboolean
@@ -354,7 +357,7 @@ scan_metadata (Scanner *scanner, GError **error)
   for (i = 1; i < keys->len; i++) {
     if (!strcmp (g_ptr_array_index (keys, i - 1), g_ptr_array_index (keys, i)))
       return fail (scanner, error, "key \"%s\" of __metadata__ is there twice",
-          (const gchar *) g_ptr_array_index (keys, i));
+          (const gchar *)g_ptr_array_index (keys, i));
   }
   return expect (scanner, '}', error);
 }
@@ -383,8 +386,8 @@ scan_member (Scanner *scanner, gboolean *has_metadata, GArray *infos, GError **e
 }
 
 gboolean
-vlm_safetensors_parse_header (const gchar *header, gsize length, const gchar *path,
-    GArray *infos, GError **error)
+vlm_safetensors_parse_header (
+    const gchar *header, gsize length, const gchar *path, GArray *infos, GError **error)
 {
   Scanner scanner = { path, header, header, header + length, NULL };
   gboolean has_metadata = FALSE;

@@ -15,7 +15,7 @@
  * multiple of length: a general JSON tree would need far more than the header itself.
  * path is used in messages. VLM_ERROR_FORMAT, VLM_ERROR_UNSUPPORTED.
  */
-gboolean vlm_safetensors_parse_header (const gchar *header, gsize length, const gchar *path,
-    GArray *infos, GError **error);
+gboolean vlm_safetensors_parse_header (
+    const gchar *header, gsize length, const gchar *path, GArray *infos, GError **error);
 
 #endif

@@ -41,23 +41,26 @@ check_layout (GArray *infos, guint64 data_size, const gchar *path, GError **erro
     const VlmTensorInfo *info = &g_array_index (infos, VlmTensorInfo, i);
 
     if (info->offset > data_size || info->n_bytes > data_size - info->offset) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: tensor %s has data_offsets [%"
-          G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "], but the file holds %" G_GUINT64_FORMAT
-          " bytes of data", path, info->name, info->offset, info->offset + info->n_bytes,
-          data_size);
+      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+          "%s: tensor %s has data_offsets [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT
+          "], but the file holds %" G_GUINT64_FORMAT " bytes of data",
+          path, info->name, info->offset, info->offset + info->n_bytes, data_size);
       return FALSE;
     }
     if (info->offset != covered) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: tensor %s begins at %"
-          G_GUINT64_FORMAT ", expected %" G_GUINT64_FORMAT ": %s", path, info->name, info->offset,
-          covered, info->offset < covered ? "it overlaps the one before" : "there is a gap");
+      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+          "%s: tensor %s begins at %" G_GUINT64_FORMAT ", expected %" G_GUINT64_FORMAT ": %s", path,
+          info->name, info->offset, covered,
+          info->offset < covered ? "it overlaps the one before" : "there is a gap");
       return FALSE;
     }
     covered += info->n_bytes;
   }
   if (covered != data_size) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: the tensors end at byte %"
-        G_GUINT64_FORMAT " of the data, the file at %" G_GUINT64_FORMAT, path, covered, data_size);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: the tensors end at byte %" G_GUINT64_FORMAT
+        " of the data, the file at %" G_GUINT64_FORMAT,
+        path, covered, data_size);
     return FALSE;
   }
   return TRUE;
@@ -72,8 +75,8 @@ read_header_length (const VlmFile *file, guint64 *length, GError **error)
   guint8 prefix[PREFIX_SIZE];
 
   if (size < PREFIX_SIZE) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: has %" G_GUINT64_FORMAT
-        " bytes, too short for a safetensors file", path, size);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: has %" G_GUINT64_FORMAT " bytes, too short for a safetensors file", path, size);
     return FALSE;
   }
   if (!vlm_file_read (file, 0, prefix, PREFIX_SIZE, NULL, error))
@@ -81,9 +84,9 @@ read_header_length (const VlmFile *file, guint64 *length, GError **error)
   memcpy (length, prefix, PREFIX_SIZE);
   *length = GUINT64_FROM_LE (*length);
   if (*length > MAX_HEADER || *length > size - PREFIX_SIZE) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: header length is %" G_GUINT64_FORMAT
-        ", expected at most %" G_GUINT64_FORMAT, path, *length,
-        MIN (size - PREFIX_SIZE, MAX_HEADER));
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "%s: header length is %" G_GUINT64_FORMAT ", expected at most %" G_GUINT64_FORMAT, path,
+        *length, MIN (size - PREFIX_SIZE, MAX_HEADER));
     return FALSE;
   }
   return TRUE;
@@ -115,8 +118,8 @@ add_file (VlmTensorSource *source, const gchar *directory, const gchar *name, gu
   path = vlm_file_get_path (file);
   header = g_try_malloc (length + 1);
   if (!header) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY, "%s: no memory for its header of %"
-        G_GUINT64_FORMAT " bytes", path, length);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
+        "%s: no memory for its header of %" G_GUINT64_FORMAT " bytes", path, length);
     return FALSE;
   }
   if (!vlm_file_read (file, PREFIX_SIZE, header, length, NULL, error)
@@ -146,7 +149,7 @@ is_shard_name (const gchar *name)
 static gint
 compare_names (gconstpointer a, gconstpointer b)
 {
-  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+  return strcmp (*(const gchar *const *)a, *(const gchar *const *)b);
 }
 
 /* The distinct file names of the weight map, sorted; borrowed from it. NULL on error. */
@@ -158,14 +161,15 @@ list_shards (const VlmJson *map, GError **error)
   const gchar *tensor;
   json_t *value;
 
-  json_object_foreach ((json_t *) map->object, tensor, value) {
+  json_object_foreach ((json_t *)map->object, tensor, value)
+  {
     if (!json_is_string (value) || !is_shard_name (json_string_value (value))) {
-      vlm_json_set_error (error, VLM_ERROR_FORMAT, map, tensor, value,
-          "the plain name of a .safetensors file");
+      vlm_json_set_error (
+          error, VLM_ERROR_FORMAT, map, tensor, value, "the plain name of a .safetensors file");
       return NULL;
     }
-    if (g_hash_table_add (seen, (gpointer) json_string_value (value)))
-      g_ptr_array_add (shards, (gpointer) json_string_value (value));
+    if (g_hash_table_add (seen, (gpointer)json_string_value (value)))
+      g_ptr_array_add (shards, (gpointer)json_string_value (value));
     if (shards->len > MAX_SHARDS) {
       g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
           "%s: weight_map names more than %d files", map->file, MAX_SHARDS);
@@ -173,8 +177,8 @@ list_shards (const VlmJson *map, GError **error)
     }
   }
   if (shards->len == 0) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: weight_map is empty or absent",
-        map->file);
+    g_set_error (
+        error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: weight_map is empty or absent", map->file);
     return NULL;
   }
   g_ptr_array_sort (shards, compare_names);
@@ -183,8 +187,7 @@ list_shards (const VlmJson *map, GError **error)
 
 /* The map and the shards must tell the same. numbers: shard names to file numbers. */
 static gboolean
-check_map (const VlmTensorSource *source, const VlmJson *map, GHashTable *numbers,
-    GError **error)
+check_map (const VlmTensorSource *source, const VlmJson *map, GHashTable *numbers, GError **error)
 {
   const gchar *tensor;
   json_t *value;
@@ -194,19 +197,21 @@ check_map (const VlmTensorSource *source, const VlmJson *map, GHashTable *number
     const VlmTensorInfo *info = vlm_tensor_source_get_nth (source, i);
 
     if (!json_object_get (map->object, info->name)) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: tensor %s is not in the weight_map of "
-          "%s", vlm_tensor_source_get_path (source, info), info->name, map->file);
+      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+          "%s: tensor %s is not in the weight_map of %s", vlm_tensor_source_get_path (source, info),
+          info->name, map->file);
       return FALSE;
     }
   }
-  json_object_foreach ((json_t *) map->object, tensor, value) {
+  json_object_foreach ((json_t *)map->object, tensor, value)
+  {
     const VlmTensorInfo *info = vlm_tensor_source_lookup (source, tensor);
     const gchar *shard = json_string_value (value);
 
     if (!info || info->file != GPOINTER_TO_UINT (g_hash_table_lookup (numbers, shard))) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: tensor %s is not in %s, where the "
-          "weight_map puts it, but in %s", map->file, tensor, shard,
-          info ? vlm_tensor_source_get_path (source, info) : "none of the files");
+      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+          "%s: tensor %s is not in %s, where the weight_map puts it, but in %s", map->file, tensor,
+          shard, info ? vlm_tensor_source_get_path (source, info) : "none of the files");
       return FALSE;
     }
   }
@@ -227,7 +232,7 @@ open_shards (const gchar *directory, GError **error)
   root = vlm_json_load (directory, VLM_SAFETENSORS_INDEX, MAX_INDEX_SIZE, 0, &file, error);
   if (!root)
     return NULL;
-  index = (VlmJson) { file, NULL, root };
+  index = (VlmJson){ file, NULL, root };
   if (!vlm_json_get_object (&index, "weight_map", &map, error))
     return NULL;
   shards = list_shards (&map, error);

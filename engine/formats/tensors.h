@@ -25,9 +25,9 @@ typedef struct
   VlmDType dtype;
   guint rank;
   guint64 shape[VLM_MAX_RANK];
-  guint64 n_bytes;              /* equals the product of the shape times the element size */
-  guint64 offset;               /* of the payload, absolute in its file */
-  guint file;                   /* which of the source's files */
+  guint64 n_bytes; /* equals the product of the shape times the element size */
+  guint64 offset;  /* of the payload, absolute in its file */
+  guint file;      /* which of the source's files */
 } VlmTensorInfo;
 
 typedef struct _VlmTensorSource VlmTensorSource;
@@ -41,16 +41,15 @@ const VlmTensorInfo *vlm_tensor_source_get_nth (const VlmTensorSource *source, g
 const VlmTensorInfo *vlm_tensor_source_lookup (const VlmTensorSource *source, const gchar *name);
 
 /* The file that holds the tensor, for messages. */
-const gchar *vlm_tensor_source_get_path (const VlmTensorSource *source,
-    const VlmTensorInfo *info);
+const gchar *vlm_tensor_source_get_path (const VlmTensorSource *source, const VlmTensorInfo *info);
 
 /*
  * Copies bytes offset .. offset + length - 1 of the tensor's payload to buffer (the file is not
  * mapped, so that a file changed underneath gives an error or other numbers, never a SIGBUS).
  * One thread at a time.
  */
-gboolean vlm_tensor_source_read (VlmTensorSource *source, const VlmTensorInfo *info,
-    guint64 offset, gpointer buffer, gsize length, GCancellable *cancellable, GError **error);
+gboolean vlm_tensor_source_read (VlmTensorSource *source, const VlmTensorInfo *info, guint64 offset,
+    gpointer buffer, gsize length, GCancellable *cancellable, GError **error);
 
 /* "[32, 8]" (transfer full) */
 gchar *vlm_tensor_shape_to_string (const guint64 *shape, guint rank);

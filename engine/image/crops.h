@@ -17,8 +17,8 @@
  * Errors: VLM_ERROR_IMAGE for zero sides or sizes whose product overflows; VLM_ERROR_UNSUPPORTED
  * for the float path with the bicubic filter.
  */
-gboolean vlm_resample_rgb (const VlmKernels *kernels, const guint8 *src, gsize stride,
-    guint width, guint height, guint8 *dst, guint out_width, guint out_height, VlmFilter filter,
+gboolean vlm_resample_rgb (const VlmKernels *kernels, const guint8 *src, gsize stride, guint width,
+    guint height, guint8 *dst, guint out_width, guint out_height, VlmFilter filter,
     VlmResamplePath path, GError **error);
 
 /*
@@ -29,17 +29,17 @@ GPtrArray *vlm_image_crops (const VlmKernels *kernels, const VlmProcessor *proce
     const VlmLayout *layout, const VlmImage *image, GError **error);
 
 /*
- * Normalises a crop and cuts it into patch rows: rows[(py * (width / patch) + px)][(ky * patch + kx)
- * * 3 + c], (width / patch) * (height / patch) rows of patch * patch * 3 values.
+ * Normalises a crop and cuts it into patch rows: rows[py * (width / patch) + px]
+ * [(ky * patch + kx) * 3 + c], (width / patch) * (height / patch) rows of patch * patch * 3 values.
  */
-void vlm_crop_patches (const VlmProcessor *processor, const guint8 *crop, guint width,
-    guint height, gfloat *rows);
+void vlm_crop_patches (
+    const VlmProcessor *processor, const guint8 *crop, guint width, guint height, gfloat *rows);
 
 /*
  * Resizes a position table [side * side][dim] to [grid_rows * grid_columns][dim]: bilinear,
  * half-pixel centres, antialiased where the grid is smaller than the table, float32.
  */
-void vlm_position_table_resize (const gfloat *table, guint side, guint dim, guint grid_rows,
-    guint grid_columns, gfloat *out);
+void vlm_position_table_resize (
+    const gfloat *table, guint side, guint dim, guint grid_rows, guint grid_columns, gfloat *out);
 
 #endif

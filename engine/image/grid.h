@@ -20,7 +20,7 @@ typedef struct
 GArray *vlm_grid_candidates (guint min_tiles, guint max_tiles);
 
 /* The grid for a width x height picture; sides are not zero. */
-VlmGrid vlm_grid_choose (guint width, guint height, guint min_tiles, guint max_tiles,
-    guint tile_size);
+VlmGrid vlm_grid_choose (
+    guint width, guint height, guint min_tiles, guint max_tiles, guint tile_size);
 
 #endif

@@ -9,22 +9,22 @@
 typedef struct
 {
   guint start, count;
-  gfloat *weights;              /* [side] */
+  gfloat *weights; /* [side] */
 } Position;
 
 /* A triangle around the position's centre, as wide as the step between positions if that is > 1. */
 static void
 position_set (Position *position, guint index, guint n, guint side)
 {
-  gfloat scale = (gfloat) side / (gfloat) n;
+  gfloat scale = (gfloat)side / (gfloat)n;
   gfloat support = MAX (scale, 1.0f);
-  gfloat centre = ((gfloat) index + 0.5f) * scale - 0.5f;
+  gfloat centre = ((gfloat)index + 0.5f) * scale - 0.5f;
   gfloat total = 0.0f;
   guint i;
 
   position->start = position->count = 0;
   for (i = 0; i < side; i++) {
-    gfloat w = 1.0f - fabsf ((gfloat) i - centre) / support;
+    gfloat w = 1.0f - fabsf ((gfloat)i - centre) / support;
 
     if (w <= 0.0f)
       continue;
@@ -46,8 +46,7 @@ mix (gfloat *out, const gfloat *table, guint side, guint dim, const Position *ro
   memset (out, 0, dim * sizeof *out);
   for (r = 0; r < row->count; r++) {
     for (c = 0; c < column->count; c++) {
-      const gfloat *entry = table
-          + ((gsize) (row->start + r) * side + column->start + c) * dim;
+      const gfloat *entry = table + ((gsize)(row->start + r) * side + column->start + c) * dim;
       gfloat w = row->weights[r] * column->weights[c];
 
       for (d = 0; d < dim; d++)
@@ -57,8 +56,8 @@ mix (gfloat *out, const gfloat *table, guint side, guint dim, const Position *ro
 }
 
 void
-vlm_position_table_resize (const gfloat *table, guint side, guint dim, guint grid_rows,
-    guint grid_columns, gfloat *out)
+vlm_position_table_resize (
+    const gfloat *table, guint side, guint dim, guint grid_rows, guint grid_columns, gfloat *out)
 {
   Position row = { 0, 0, g_new (gfloat, side) };
   Position column = { 0, 0, g_new (gfloat, side) };

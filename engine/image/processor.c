@@ -10,7 +10,7 @@
 #define MAX_PATCH_SIZE 128
 #define MAX_DOWNSAMPLE 8
 #define MAX_TILE_SIZE 4096
-#define MAX_TILES 100           /* there are tokens for ten rows and ten columns */
+#define MAX_TILES 100 /* there are tokens for ten rows and ten columns */
 #define MAX_IMAGE_TOKENS 65536
 #define MAX_TOLERANCE 1e6
 
@@ -44,8 +44,8 @@ check_range (const gchar *field, guint value, guint max, GError **error)
 {
   if (value >= 1 && value <= max)
     return TRUE;
-  g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
-      "Image processor: %s is %u, expected 1 to %u", field, value, max);
+  g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS, "Image processor: %s is %u, expected 1 to %u",
+      field, value, max);
   return FALSE;
 }
 
@@ -65,7 +65,8 @@ check_sizes (const VlmProcessor *processor, GError **error)
   if (processor->tile_size % factor != 0) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
         "Image processor: tile_size %u is no multiple of %u (encoder_patch_size times "
-        "downsample_factor)", processor->tile_size, factor);
+        "downsample_factor)",
+        processor->tile_size, factor);
     return FALSE;
   }
   return TRUE;
@@ -104,8 +105,8 @@ check_pixel_values (const VlmProcessor *processor, GError **error)
 {
   guint c;
 
-  if (!check_number ("max_pixels_tolerance", processor->max_pixels_tolerance, TRUE,
-          MAX_TOLERANCE, error)
+  if (!check_number (
+          "max_pixels_tolerance", processor->max_pixels_tolerance, TRUE, MAX_TOLERANCE, error)
       || !check_number ("rescale_factor", processor->rescale_factor, TRUE, 1e6, error))
     return FALSE;
   for (c = 0; c < 3; c++) {
@@ -113,7 +114,7 @@ check_pixel_values (const VlmProcessor *processor, GError **error)
         || !check_number ("image_std", processor->std[c], TRUE, 1e6, error))
       return FALSE;
   }
-  if (!isfinite (1.0f / (gfloat) processor->rescale_factor)) {
+  if (!isfinite (1.0f / (gfloat)processor->rescale_factor)) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
         "Image processor: rescale_factor %g is too small", processor->rescale_factor);
     return FALSE;
@@ -131,7 +132,7 @@ vlm_processor_validate (const VlmProcessor *processor, GError **error)
   if (processor->filter != VLM_FILTER_BILINEAR && processor->filter != VLM_FILTER_BICUBIC) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
         "Image processor: resample is %d, expected %d (bilinear) or %d (bicubic)",
-        (gint) processor->filter, VLM_FILTER_BILINEAR, VLM_FILTER_BICUBIC);
+        (gint)processor->filter, VLM_FILTER_BILINEAR, VLM_FILTER_BICUBIC);
     return FALSE;
   }
   if (processor->path == VLM_RESAMPLE_FLOAT && processor->filter != VLM_FILTER_BILINEAR) {

@@ -9,14 +9,14 @@
 
 typedef enum
 {
-  VLM_FILTER_BILINEAR = 2,      /* the numbers of "resample" in processor files */
+  VLM_FILTER_BILINEAR = 2, /* the numbers of "resample" in processor files */
   VLM_FILTER_BICUBIC = 3
 } VlmFilter;
 
 typedef enum
 {
-  VLM_RESAMPLE_INTEGER,         /* int16 weights, uint8 between the passes */
-  VLM_RESAMPLE_FLOAT            /* float32 throughout, rounded once at the end; bilinear only */
+  VLM_RESAMPLE_INTEGER, /* int16 weights, uint8 between the passes */
+  VLM_RESAMPLE_FLOAT    /* float32 throughout, rounded once at the end; bilinear only */
 } VlmResamplePath;
 
 typedef struct
@@ -33,10 +33,10 @@ typedef struct
   gboolean use_thumbnail;
   gboolean use_image_special_tokens;
   VlmFilter filter;
-  VlmResamplePath path;         /* not in any file; VLM_RESAMPLE_INTEGER */
-  gdouble rescale_factor;       /* 1 / 255 */
-  gfloat mean[3];               /* 0.5 */
-  gfloat std[3];                /* 0.5 */
+  VlmResamplePath path;   /* not in any file; VLM_RESAMPLE_INTEGER */
+  gdouble rescale_factor; /* 1 / 255 */
+  gfloat mean[3];         /* 0.5 */
+  gfloat std[3];          /* 0.5 */
 } VlmProcessor;
 
 /* Sets the class defaults of the reference implementation. */

@@ -16,17 +16,17 @@
  */
 typedef struct
 {
-  guint n;                      /* outputs */
+  guint n; /* outputs */
   gsize max_taps;
-  gint32 *start, *count;        /* [n] */
-  gint16 *weights;              /* [n][max_taps], integer path: fractions of 2^bits */
+  gint32 *start, *count; /* [n] */
+  gint16 *weights;       /* [n][max_taps], integer path: fractions of 2^bits */
   guint bits;
-  gfloat *float_weights;        /* [n][max_taps], float path */
+  gfloat *float_weights; /* [n][max_taps], float path */
 } VlmTaps;
 
-/* Fills taps for an axis of in samples (>= 1) made out samples long (>= 1). Error: IMAGE, MEMORY. */
-gboolean vlm_taps_init (VlmTaps *taps, guint in, guint out, VlmFilter filter,
-    VlmResamplePath path, GError **error);
+/* Fills taps for an axis of in samples made out samples long, both >= 1. Errors: IMAGE, MEMORY. */
+gboolean vlm_taps_init (
+    VlmTaps *taps, guint in, guint out, VlmFilter filter, VlmResamplePath path, GError **error);
 void vlm_taps_clear (VlmTaps *taps);
 
 #endif

@@ -14,10 +14,10 @@ typedef struct
   const VlmConfig *config;
   const VlmTensorNames *names;
   VlmWeights *weights;
-  const gchar *path;            /* of the checkpoint, for messages */
-  GString *prefix;              /* of the names being bound */
+  const gchar *path; /* of the checkpoint, for messages */
+  GString *prefix;   /* of the names being bound */
   GArray *bindings;
-  GHashTable *used;             /* of const VlmTensorInfo * */
+  GHashTable *used; /* of const VlmTensorInfo * */
 } Binder;
 
 /* Adds the tensor called prefix + name + suffix to binding, if it has the shape. */
@@ -36,7 +36,7 @@ add_part (Binder *binder, VlmBinding *binding, const gchar *name, const gchar *s
     return FALSE;
   }
   if (info->rank == rank && !memcmp (info->shape, shape, rank * sizeof (*shape))) {
-    g_hash_table_add (binder->used, (gpointer) info);
+    g_hash_table_add (binder->used, (gpointer)info);
     binding->parts[binding->n_parts++] = info;
     return TRUE;
   }
@@ -69,8 +69,8 @@ bind_stack (Binder *binder, VlmMatrix **matrix, gfloat **bias, const gchar *cons
 }
 
 static gboolean
-bind_matrix (Binder *binder, VlmMatrix **matrix, const gchar *name, guint rows, guint cols,
-    GError **error)
+bind_matrix (
+    Binder *binder, VlmMatrix **matrix, const gchar *name, guint rows, guint cols, GError **error)
 {
   return bind_stack (binder, matrix, NULL, &name, &rows, 1, cols, error);
 }
@@ -79,8 +79,8 @@ static gboolean
 bind_linear (Binder *binder, VlmLinear *linear, const gchar *name, guint rows, guint cols,
     gboolean has_bias, GError **error)
 {
-  return bind_stack (binder, &linear->matrix, has_bias ? &linear->bias : NULL, &name, &rows, 1,
-      cols, error);
+  return bind_stack (
+      binder, &linear->matrix, has_bias ? &linear->bias : NULL, &name, &rows, 1, cols, error);
 }
 
 static gboolean
@@ -119,8 +119,8 @@ bind_taps (Binder *binder, VlmDecoderLayer *layer, GError **error)
   if (!add_part (binder, &binding, "conv.conv", ".weight", shape, 3, error))
     return FALSE;
   g_array_append_val (binder->bindings, binding);
-  return !text->conv_bias || bind_vector (binder, &layer->taps_bias, "conv.conv", ".bias",
-      text->hidden_size, error);
+  return !text->conv_bias
+      || bind_vector (binder, &layer->taps_bias, "conv.conv", ".bias", text->hidden_size, error);
 }
 
 static gboolean
@@ -129,19 +129,18 @@ bind_convolution (Binder *binder, VlmDecoderLayer *layer, GError **error)
   const VlmTextConfig *text = &binder->config->text;
   guint hidden = text->hidden_size;
 
-  return bind_linear (binder, &layer->conv_in, "conv.in_proj", 3 * hidden, hidden,
-      text->conv_bias, error)
+  return bind_linear (
+             binder, &layer->conv_in, "conv.in_proj", 3 * hidden, hidden, text->conv_bias, error)
       && bind_taps (binder, layer, error)
-      && bind_linear (binder, &layer->conv_out, "conv.out_proj", hidden, hidden, text->conv_bias,
-          error);
+      && bind_linear (
+          binder, &layer->conv_out, "conv.out_proj", hidden, hidden, text->conv_bias, error);
 }
 
 static gboolean
 bind_attention (Binder *binder, VlmDecoderLayer *layer, GError **error)
 {
-  static const gchar *const names[] = {
-    "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"
-  };
+  static const gchar *const names[] = { "self_attn.q_proj", "self_attn.k_proj",
+    "self_attn.v_proj" };
   const VlmTextConfig *text = &binder->config->text;
   guint queries = text->n_heads * text->head_dim, keys = text->n_kv_heads * text->head_dim;
   guint rows[] = { queries, keys, keys };
@@ -165,7 +164,7 @@ bind_decoder_layer (Binder *binder, guint index, GError **error)
   g_string_printf (binder->prefix, "%slayers.%u.", binder->names->text, index);
   return bind_rms_norm (binder, &layer->operator_norm, "operator_norm", hidden, error)
       && (layer->kind == VLM_LAYER_CONV ? bind_convolution (binder, layer, error)
-          : bind_attention (binder, layer, error))
+                                        : bind_attention (binder, layer, error))
       && bind_rms_norm (binder, &layer->ffn_norm, "ffn_norm", hidden, error)
       && bind_stack (binder, &layer->gate_up, NULL, names, rows, 2, hidden, error)
       && bind_matrix (binder, &layer->down, "feed_forward.w2", hidden, text->ff_size, error);
@@ -179,8 +178,8 @@ bind_text (Binder *binder, GError **error)
   guint i;
 
   g_string_assign (binder->prefix, binder->names->text);
-  if (!bind_matrix (binder, &weights->embedding, "embed_tokens", text->vocab_size,
-          text->hidden_size, error)
+  if (!bind_matrix (
+          binder, &weights->embedding, "embed_tokens", text->vocab_size, text->hidden_size, error)
       || !bind_rms_norm (binder, &weights->final_norm, "embedding_norm", text->hidden_size, error))
     return FALSE;
   for (i = 0; i < text->n_layers; i++) {
@@ -188,16 +187,16 @@ bind_text (Binder *binder, GError **error)
       return FALSE;
   }
   g_string_assign (binder->prefix, "");
-  return text->tied_head || bind_matrix (binder, &weights->head, "lm_head", text->vocab_size,
-      text->hidden_size, error);
+  return text->tied_head
+      || bind_matrix (
+          binder, &weights->head, "lm_head", text->vocab_size, text->hidden_size, error);
 }
 
 static gboolean
 bind_vision_layer (Binder *binder, guint index, GError **error)
 {
-  static const gchar *const names[] = {
-    "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"
-  };
+  static const gchar *const names[] = { "self_attn.q_proj", "self_attn.k_proj",
+    "self_attn.v_proj" };
   const VlmVisionConfig *vision = &binder->config->vision;
   VlmVisionLayer *layer = &binder->weights->vision_layers[index];
   guint hidden = vision->hidden_size, rows[] = { hidden, hidden, hidden };
@@ -235,8 +234,8 @@ bind_vision (Binder *binder, GError **error)
   if (!bind_linear (binder, &weights->patch, "embeddings.patch_embedding", vision->hidden_size,
           vision->patch_size * vision->patch_size * 3, TRUE, error)
       || !bind_positions (binder, error)
-      || !bind_layer_norm (binder, &weights->post_norm, "post_layernorm", vision->hidden_size,
-          error))
+      || !bind_layer_norm (
+          binder, &weights->post_norm, "post_layernorm", vision->hidden_size, error))
     return FALSE;
   for (i = 0; i < vision->n_layers; i++) {
     if (!bind_vision_layer (binder, i, error))
@@ -255,7 +254,7 @@ bind_projector (Binder *binder, GError **error)
 
   g_string_assign (binder->prefix, PROJECTOR_PREFIX);
   return (!projector->layer_norm
-          || bind_layer_norm (binder, &weights->projector_norm, "layer_norm", wide, error))
+             || bind_layer_norm (binder, &weights->projector_norm, "layer_norm", wide, error))
       && bind_linear (binder, &weights->projector1, "linear_1", projector->hidden_size, wide,
           projector->bias, error)
       && bind_linear (binder, &weights->projector2, "linear_2", binder->config->text.hidden_size,
@@ -276,8 +275,7 @@ check_surplus (Binder *binder, GError **error)
     if (g_hash_table_contains (binder->used, info) || info == binder->names->repeated_head)
       continue;
     if (binder->config->has_vision && g_str_has_prefix (info->name, pooling)) {
-      g_info ("%s: tensor %s is not used: captions need no pooling head", binder->path,
-          info->name);
+      g_info ("%s: tensor %s is not used: captions need no pooling head", binder->path, info->name);
       continue;
     }
     found = vlm_tensor_shape_to_string (info->shape, info->rank);
@@ -290,16 +288,19 @@ check_surplus (Binder *binder, GError **error)
 }
 
 GArray *
-vlm_bindings_new (VlmCheckpoint *checkpoint, VlmWeights *weights, GCancellable *cancellable,
-    GError **error)
+vlm_bindings_new (
+    VlmCheckpoint *checkpoint, VlmWeights *weights, GCancellable *cancellable, GError **error)
 {
   g_autoptr (GArray) bindings = g_array_new (FALSE, FALSE, sizeof (VlmBinding));
   g_autoptr (GHashTable) used = g_hash_table_new (NULL, NULL);
   VlmTensorNames names;
-  Binder binder = {
-    .source = checkpoint->tensors, .config = &checkpoint->config, .names = &names,
-    .weights = weights, .path = checkpoint->path, .bindings = bindings, .used = used
-  };
+  Binder binder = { .source = checkpoint->tensors,
+    .config = &checkpoint->config,
+    .names = &names,
+    .weights = weights,
+    .path = checkpoint->path,
+    .bindings = bindings,
+    .used = used };
   gboolean bound;
 
   if (!vlm_resolve_tensors (checkpoint, &names, cancellable, error))

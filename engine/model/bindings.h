@@ -11,15 +11,15 @@
 
 typedef enum
 {
-  VLM_BIND_MATRIX,              /* target: VlmMatrix ** */
-  VLM_BIND_VECTOR,              /* target: gfloat **, the parts one after the other */
-  VLM_BIND_TAPS                 /* target: gfloat **, one part, turned from [n][1][taps] */
+  VLM_BIND_MATRIX, /* target: VlmMatrix ** */
+  VLM_BIND_VECTOR, /* target: gfloat **, the parts one after the other */
+  VLM_BIND_TAPS    /* target: gfloat **, one part, turned from [n][1][taps] */
 } VlmBindingKind;
 
 typedef struct
 {
   VlmBindingKind kind;
-  gpointer target;              /* within the VlmWeights */
+  gpointer target; /* within the VlmWeights */
   const VlmTensorInfo *parts[VLM_MAX_PARTS];
   guint n_parts;
 } VlmBinding;
@@ -31,7 +31,7 @@ typedef struct
  * not use, and an lm_head that repeats the embedding of a tied model are left out.
  * VLM_ERROR_FORMAT naming tensor, found and expected shape. Array of VlmBinding (transfer full)
  */
-GArray *vlm_bindings_new (VlmCheckpoint *checkpoint, VlmWeights *weights,
-    GCancellable *cancellable, GError **error);
+GArray *vlm_bindings_new (
+    VlmCheckpoint *checkpoint, VlmWeights *weights, GCancellable *cancellable, GError **error);
 
 #endif

@@ -20,7 +20,7 @@ vlm_config_adjust_feed_forward (guint plain, gdouble multiplier, guint multiple_
     rows = trunc (multiplier * rows);
     rows = multiple_of * ceil (rows / multiple_of);
   }
-  return rows >= 1 && rows <= VLM_MAX_FEED_FORWARD ? (guint) rows : 0;
+  return rows >= 1 && rows <= VLM_MAX_FEED_FORWARD ? (guint)rows : 0;
 }
 
 static gboolean
@@ -29,8 +29,7 @@ check_head_dim (const gchar *what, guint head_dim, GError **error)
   if (head_dim % HEAD_DIM_STEP == 0 && head_dim > 0 && head_dim <= MAX_HEAD_DIM)
     return TRUE;
   g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
-      "%s is %u, expected a multiple of %d up to %d", what, head_dim, HEAD_DIM_STEP,
-      MAX_HEAD_DIM);
+      "%s is %u, expected a multiple of %d up to %d", what, head_dim, HEAD_DIM_STEP, MAX_HEAD_DIM);
   return FALSE;
 }
 
@@ -49,7 +48,7 @@ validate_text (const VlmTextConfig *text, GError **error)
 static gboolean
 validate_vision (const VlmVisionConfig *vision, GError **error)
 {
-  guint side = (guint) sqrt (vision->n_positions);
+  guint side = (guint)sqrt (vision->n_positions);
 
   if (side * side != vision->n_positions) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
@@ -62,8 +61,8 @@ validate_vision (const VlmVisionConfig *vision, GError **error)
         vision->hidden_size, vision->n_heads);
     return FALSE;
   }
-  return check_head_dim ("vision_config.hidden_size / num_attention_heads", vision->head_dim,
-      error);
+  return check_head_dim (
+      "vision_config.hidden_size / num_attention_heads", vision->head_dim, error);
 }
 
 gboolean

@@ -22,11 +22,11 @@ typedef struct
 {
   guint vocab_size, hidden_size, n_layers;
   guint n_heads, n_kv_heads, head_dim;
-  guint ff_size;                /* rows of w1 and w3, after the auto-adjust rule */
-  guint ff_size_other;          /* with the rule the other way: tensors exist made either way */
-  guint conv_taps;              /* conv_L_cache, 3 */
+  guint ff_size;       /* rows of w1 and w3, after the auto-adjust rule */
+  guint ff_size_other; /* with the rule the other way: tensors exist made either way */
+  guint conv_taps;     /* conv_L_cache, 3 */
   gboolean conv_bias;
-  guint max_context;            /* max_position_embeddings */
+  guint max_context; /* max_position_embeddings */
   gfloat norm_eps;
   gdouble rope_theta;
   gboolean tied_head;
@@ -36,13 +36,13 @@ typedef struct
 typedef struct
 {
   guint hidden_size, ff_size, n_layers, n_heads, head_dim;
-  guint patch_size, n_positions;        /* n_positions is a square, 16 x 16 */
+  guint patch_size, n_positions; /* n_positions is a square, 16 x 16 */
   gfloat norm_eps;
 } VlmVisionConfig;
 
 typedef struct
 {
-  guint hidden_size;            /* projector_hidden_size */
+  guint hidden_size; /* projector_hidden_size */
   gboolean layer_norm;
   gboolean bias;
   guint downsample_factor;
@@ -52,9 +52,9 @@ typedef struct
 {
   gboolean has_vision;
   VlmTextConfig text;
-  VlmVisionConfig vision;       /* the rest is meaningless without vision */
+  VlmVisionConfig vision; /* the rest is meaningless without vision */
   VlmProjectorConfig projector;
-  gint image_token_id;          /* of the token <image>; what the file says before that is known */
+  gint image_token_id; /* of the token <image>; what the file says before that is known */
 } VlmConfig;
 
 /* Sampling defaults of the model's files; NAN or -1 where they say nothing. */

@@ -10,8 +10,6 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "engine/builtin/builtin.h"
-
 /* Waiting for another thread's load wakes up this often to look at the cancellable. */
 #define LOAD_POLL_US (20 * G_TIME_SPAN_MILLISECOND)
 
@@ -196,7 +194,6 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   VlmModel *model;
   gboolean mine = FALSE;
 
-  vlm_builtin_register ();
   if (!choose_level (&level, error) || !vlm_model_check_path (path, error))
     return NULL;
   key = make_key (path, options, level);

@@ -9,9 +9,9 @@
 
 typedef struct
 {
-  const gchar *text;            /* prefix of the language model's tensors */
-  const gchar *vision;          /* prefix of the tower's: with the vision_model level or without */
-  const VlmTensorInfo *repeated_head;   /* a copy of the embedding in a tied model, or NULL */
+  const gchar *text;   /* prefix of the language model's tensors */
+  const gchar *vision; /* prefix of the tower's: with the vision_model level or without */
+  const VlmTensorInfo *repeated_head; /* a copy of the embedding in a tied model, or NULL */
 } VlmTensorNames;
 
 /*
@@ -19,7 +19,7 @@ typedef struct
  * Only a head that should not be there is read, to compare it.
  * VLM_ERROR_FORMAT naming key and tensor when they contradict each other; errors of reading.
  */
-gboolean vlm_resolve_tensors (VlmCheckpoint *checkpoint, VlmTensorNames *names,
-    GCancellable *cancellable, GError **error);
+gboolean vlm_resolve_tensors (
+    VlmCheckpoint *checkpoint, VlmTensorNames *names, GCancellable *cancellable, GError **error);
 
 #endif

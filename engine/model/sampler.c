@@ -122,6 +122,17 @@ softmax (gfloat *scores, guint n)
     scores[i] = (gfloat) (exp ((gdouble) scores[i] - scores[0]) / sum);
 }
 
+/* Keeps the k best, and with them whoever equals the last of these. */
+static guint
+cut_top_k (const gfloat *scores, guint n, guint k)
+{
+  guint kept = MIN (n, k);
+
+  while (kept < n && scores[kept] == scores[kept - 1])
+    kept++;
+  return kept;
+}
+
 /* The candidates that top-p keeps: the smallest head whose probabilities reach top_p. */
 static guint
 cut_top_p (const gfloat *probabilities, guint n, gdouble top_p)
@@ -199,7 +210,7 @@ vlm_sampler_candidates (VlmSampler *sampler, const gfloat *logits)
   }
 
   if (sampling->top_k > 0)
-    n = MIN (n, (guint) sampling->top_k);
+    n = cut_top_k (sampler->scores, n, (guint) sampling->top_k);
   softmax (sampler->scores, n);
   if (sampling->top_p < 1)
     n = cut_top_p (sampler->scores, n, sampling->top_p);

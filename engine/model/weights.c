@@ -7,8 +7,8 @@
 static gboolean
 fail_memory (const VlmTensorInfo *info, GError **error)
 {
-  g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY, "no memory for tensor %s of %" G_GUINT64_FORMAT
-      " bytes", info->name, info->n_bytes);
+  g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
+      "no memory for tensor %s of %" G_GUINT64_FORMAT " bytes", info->name, info->n_bytes);
   return FALSE;
 }
 
@@ -96,12 +96,12 @@ load_binding (VlmWeights *weights, VlmTensorSource *source, const VlmBinding *bi
   guint i;
 
   if (binding->kind == VLM_BIND_MATRIX) {
-    VlmMatrix *matrix = vlm_matrix_load_stacked (source, binding->parts, binding->n_parts, kernels,
-        cancellable, error);
+    VlmMatrix *matrix = vlm_matrix_load_stacked (
+        source, binding->parts, binding->n_parts, kernels, cancellable, error);
 
     if (!matrix)
       return FALSE;
-    *(VlmMatrix **) binding->target = matrix;
+    *(VlmMatrix **)binding->target = matrix;
     weights->n_bytes += vlm_matrix_get_bytes (matrix);
   } else {
     gfloat *values = binding->kind == VLM_BIND_TAPS
@@ -110,7 +110,7 @@ load_binding (VlmWeights *weights, VlmTensorSource *source, const VlmBinding *bi
 
     if (!values)
       return FALSE;
-    *(gfloat **) binding->target = values;
+    *(gfloat **)binding->target = values;
     for (i = 0; i < binding->n_parts; i++)
       weights->n_bytes += count_values (binding->parts[i]) * sizeof (gfloat);
   }
@@ -148,7 +148,7 @@ load_all (VlmWeights *weights, VlmTensorSource *source, const GArray *bindings,
       return FALSE;
     done += sum_part_bytes (binding);
     if (progress)
-      progress ((gdouble) done / total, user_data);
+      progress ((gdouble)done / total, user_data);
   }
   return TRUE;
 }
@@ -164,7 +164,8 @@ vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels, VlmProgr
   if (checkpoint->config.has_vision)
     weights->vision_layers = g_new0 (VlmVisionLayer, checkpoint->config.vision.n_layers);
   bindings = vlm_bindings_new (checkpoint, weights, cancellable, error);
-  if (!bindings || !load_all (weights, checkpoint->tensors, bindings, kernels, progress, user_data,
+  if (!bindings
+      || !load_all (weights, checkpoint->tensors, bindings, kernels, progress, user_data,
           cancellable, error)) {
     vlm_weights_free (weights, &checkpoint->config);
     return NULL;

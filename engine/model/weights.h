@@ -11,13 +11,13 @@
 
 typedef struct
 {
-  gfloat *weight, *bias;        /* bias is NULL for RMS norms */
+  gfloat *weight, *bias; /* bias is NULL for RMS norms */
 } VlmNorm;
 
 typedef struct
 {
   VlmMatrix *matrix;
-  gfloat *bias;                 /* NULL where the layer has none */
+  gfloat *bias; /* NULL where the layer has none */
 } VlmLinear;
 
 typedef struct
@@ -26,11 +26,11 @@ typedef struct
   VlmNorm operator_norm, ffn_norm;
   VlmLinear qkv, attention_out; /* attention: q, k, v rows stacked */
   VlmNorm q_norm, k_norm;
-  VlmLinear conv_in, conv_out;  /* convolution: rows in thirds B, C, x */
-  gfloat *taps;                 /* [conv_taps][hidden]: transposed from [hidden][1][taps] */
-  gfloat *taps_bias;            /* [hidden]; NULL unless conv_bias */
-  VlmMatrix *gate_up;           /* w1 rows, then w3 rows */
-  VlmMatrix *down;              /* w2 */
+  VlmLinear conv_in, conv_out; /* convolution: rows in thirds B, C, x */
+  gfloat *taps;                /* [conv_taps][hidden]: transposed from [hidden][1][taps] */
+  gfloat *taps_bias;           /* [hidden]; NULL unless conv_bias */
+  VlmMatrix *gate_up;          /* w1 rows, then w3 rows */
+  VlmMatrix *down;             /* w2 */
 } VlmDecoderLayer;
 
 typedef struct
@@ -41,21 +41,21 @@ typedef struct
 
 typedef struct
 {
-  VlmMatrix *embedding;         /* [vocab, hidden] */
-  VlmMatrix *head;              /* same pointer as embedding when tied */
-  VlmDecoderLayer *layers;      /* [text.n_layers] */
+  VlmMatrix *embedding;    /* [vocab, hidden] */
+  VlmMatrix *head;         /* same pointer as embedding when tied */
+  VlmDecoderLayer *layers; /* [text.n_layers] */
   VlmNorm final_norm;
 
-  VlmLinear patch;              /* [vision.hidden, patch * patch * 3] */
-  gfloat *positions;            /* [n_positions][vision.hidden] */
-  VlmVisionLayer *vision_layers;        /* [vision.n_layers] */
+  VlmLinear patch;               /* [vision.hidden, patch * patch * 3] */
+  gfloat *positions;             /* [n_positions][vision.hidden] */
+  VlmVisionLayer *vision_layers; /* [vision.n_layers] */
   VlmNorm post_norm;
 
-  VlmNorm projector_norm;       /* weight NULL when the model has none */
+  VlmNorm projector_norm; /* weight NULL when the model has none */
   VlmLinear projector1, projector2;
 
   guint64 n_parameters;
-  guint64 n_bytes;              /* memory held */
+  guint64 n_bytes; /* memory held */
 } VlmWeights;
 
 /*

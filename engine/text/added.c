@@ -187,11 +187,13 @@ vlm_added_split (const VlmAdded *added, const gchar *text, gsize length, GArray 
     at = end = at + entry->length;
     if (entry->token.single_word && !stands_alone (text, length, start, end))
       continue;
-    /* Space that the token before took with it is gone, even when this spelling began in it. */
+    /* Space that the token before took with it is gone, even if it is all that is spelled here. */
     if (entry->token.lstrip)
       start = MAX (skip_space_back (text, start), done);
     if (entry->token.rstrip)
       end = skip_space (text, end, length);
+    if (start >= end)
+      continue;
     if (done < start)
       append_segment (out, done, start, -1);
     append_segment (out, start, end, entry->token.id);

@@ -15,7 +15,11 @@ typedef struct
   gboolean use_image_special_tokens;
 } VlmChatTokens;
 
-/* Looks every id up by its text. VLM_ERROR_FORMAT names the first that a chat cannot do without. */
+/*
+ * Looks every id up by its text and sets use_image_special_tokens to TRUE, which the model's files
+ * may then undo. VLM_ERROR_FORMAT names the first token that a chat cannot do without; that is also
+ * <image> with need_image. Markers around pictures are missed when a layout asks for them.
+ */
 gboolean vlm_chat_tokens_init (VlmChatTokens *tokens, const VlmTokenizer *tokenizer,
     gboolean need_image, GError **error);
 
@@ -26,7 +30,7 @@ gboolean vlm_chat_tokens_init (VlmChatTokens *tokens, const VlmTokenizer *tokeni
  * to ids (gint32), images expanded by their layouts. Text of the user stays text: it never yields
  * control tokens. Each maximal run of text between control tokens is tokenised as one string.
  * system and prompt may be NULL or empty; invalid UTF-8 becomes U+FFFD.
- * VLM_ERROR_FORMAT when a row/column marker is not in the vocabulary.
+ * VLM_ERROR_FORMAT when a marker is not in the vocabulary; ids is as before then.
  */
 gboolean vlm_chat_build (const VlmTokenizer *tokenizer, const VlmChatTokens *tokens,
     const gchar *system, const gchar *prompt, const VlmLayout *images, guint n_images,

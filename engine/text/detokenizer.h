@@ -13,7 +13,10 @@ typedef struct _VlmDetokenizer VlmDetokenizer;
 VlmDetokenizer *vlm_detokenizer_new (VlmTokenizer *tokenizer, gboolean skip_special);
 void vlm_detokenizer_free (VlmDetokenizer *detokenizer);
 
-/* Appends to text what id completes; bytes that cannot become UTF-8 any more are U+FFFD. */
+/*
+ * Appends to text what id completes; bytes that cannot become UTF-8 any more are U+FFFD, and so is
+ * U+0000: text is always good as a C string. Unknown ids give nothing.
+ */
 void vlm_detokenizer_push (VlmDetokenizer *detokenizer, gint id, GString *text);
 
 /* Ends the stream: a character cut in its middle becomes U+FFFD. Ready for the next text then. */

@@ -13,7 +13,7 @@ typedef struct _VlmMerges VlmMerges;
 VlmMerges *vlm_merges_new (gsize n);
 void vlm_merges_free (VlmMerges *merges);
 
-/* left and right, neighbours, become id; lower ranks go first. A repeated pair takes the new rank. */
+/* left and right, neighbours, become id; lower ranks go first. A repeated pair is set anew. */
 void vlm_merges_add (VlmMerges *merges, gint left, gint right, guint rank, gint id);
 
 /* The ids of a word while it is merged; kept from word to word, so that memory is reused. */

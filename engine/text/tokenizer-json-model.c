@@ -151,9 +151,11 @@ read_added_token (VlmReader *reader, const json_t *object)
   normal = normalized ? vlm_tokenizer_normalize (t, content, strlen (content), &length) : NULL;
   if (normal == NULL)
     normal = g_strdup (content);
-  /* The reference gives the spelling it looks for, in decoding too. */
-  t->tokens[token.id].bytes = g_string_chunk_insert (t->strings, normal);
-  t->tokens[token.id].length = strlen (normal);
+  /* An entry of the vocabulary stays what it is; else the spelling that is looked for is it. */
+  if (vlm_reader_find_piece (reader, content) < 0 || strcmp (normal, content) != 0) {
+    t->tokens[token.id].bytes = g_string_chunk_insert (t->strings, normal);
+    t->tokens[token.id].length = strlen (normal);
+  }
   t->tokens[token.id].special = special;
   g_hash_table_insert (t->added_ids, g_string_chunk_insert (t->strings, content),
       GINT_TO_POINTER (token.id));
@@ -215,7 +217,8 @@ check_settings (VlmReader *reader, const json_t *model)
   if (!vlm_reader_get_boolean (reader, model, "model", "byte_fallback", &byte_fallback))
     return FALSE;
   if (byte_fallback)
-    return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED, "model.byte_fallback is not implemented");
+    return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED,
+        "model.byte_fallback is not implemented");
   if (dropout != NULL && !json_is_null (dropout) &&
       !(json_is_number (dropout) && json_number_value (dropout) == 0))
     return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED, "model.dropout is not implemented");

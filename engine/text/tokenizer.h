@@ -10,7 +10,8 @@
 /*
  * Makes a tokenizer from the bytes of tokenizer.json. name is used in messages.
  * VLM_ERROR_FORMAT for damaged files, VLM_ERROR_UNSUPPORTED naming a component that is not
- * implemented.
+ * implemented. A merge that would make a special token is left out, so that plain text can never
+ * become one.
  */
 VlmTokenizer *vlm_tokenizer_new_from_json (GBytes *json, const gchar *name, GError **error);
 
@@ -26,8 +27,8 @@ guint vlm_tokenizer_get_size (const VlmTokenizer *tokenizer);
 gint vlm_tokenizer_lookup (const VlmTokenizer *tokenizer, const gchar *text);
 
 /*
- * Raw bytes that id stands for (added tokens: their content, normalised where their flag says so);
- * NULL for an unused id.
+ * Raw bytes that id stands for (added tokens that are not in the vocabulary: their content,
+ * normalised where their flag says so); NULL for an unused id.
  */
 const gchar *vlm_tokenizer_get_bytes (const VlmTokenizer *tokenizer, gint id, gsize *length);
 

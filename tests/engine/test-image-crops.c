@@ -14,7 +14,7 @@ static VlmProcessor processor;
 static GPtrArray *
 cut (const guint8 *pixels, guint width, guint height, VlmLayout *layout)
 {
-  VlmImage image = { pixels, (gsize) width * 3, width, height };
+  VlmImage image = { pixels, (gsize)width * 3, width, height };
   GError *error = NULL;
   GPtrArray *crops;
   guint i;
@@ -27,7 +27,7 @@ cut (const guint8 *pixels, guint width, guint height, VlmLayout *layout)
     guint w, h;
 
     vlm_layout_crop_size (layout, i, &w, &h);
-    g_assert_cmpuint (g_bytes_get_size (crops->pdata[i]), ==, (gsize) w * h * 3);
+    g_assert_cmpuint (g_bytes_get_size (crops->pdata[i]), ==, (gsize)w * h * 3);
   }
   return crops;
 }
@@ -85,9 +85,9 @@ test_tiles_and_thumbnail (void)
   guint i, y;
 
   g_assert_true (vlm_resample_rgb (&kernels, pixels, w * 3, w, h, grid, 1024, 512,
-          VLM_FILTER_BILINEAR, VLM_RESAMPLE_INTEGER, NULL));
+      VLM_FILTER_BILINEAR, VLM_RESAMPLE_INTEGER, NULL));
   g_assert_true (vlm_resample_rgb (&kernels, pixels, w * 3, w, h, small, 672, 384,
-          VLM_FILTER_BILINEAR, VLM_RESAMPLE_INTEGER, NULL));
+      VLM_FILTER_BILINEAR, VLM_RESAMPLE_INTEGER, NULL));
   g_assert_cmpuint (crops->len, ==, 3);
   for (i = 0; i < 2; i++) {
     const guint8 *tile = g_bytes_get_data (crops->pdata[i], NULL);
@@ -95,8 +95,7 @@ test_tiles_and_thumbnail (void)
     for (y = 0; y < 512; y++)
       g_assert_cmpmem (tile + y * 512 * 3, 512 * 3, grid + (y * 1024 + i * 512) * 3, 512 * 3);
   }
-  g_assert_cmpmem (g_bytes_get_data (crops->pdata[2], NULL), 672 * 384 * 3, small,
-      672 * 384 * 3);
+  g_assert_cmpmem (g_bytes_get_data (crops->pdata[2], NULL), 672 * 384 * 3, small, 672 * 384 * 3);
   g_ptr_array_unref (crops);
   g_free (pixels);
   g_free (grid);
@@ -110,8 +109,7 @@ test_single (void)
   VlmLayout layout;
   GPtrArray *crops = cut (pixels, 512, 512, &layout);
 
-  g_assert_cmpmem (g_bytes_get_data (crops->pdata[0], NULL), 512 * 512 * 3, pixels,
-      512 * 512 * 3);
+  g_assert_cmpmem (g_bytes_get_data (crops->pdata[0], NULL), 512 * 512 * 3, pixels, 512 * 512 * 3);
   g_ptr_array_unref (crops);
   g_free (pixels);
 
@@ -193,7 +191,7 @@ test_patch_order (void)
   for (y = 0; y < h; y++) {
     for (x = 0; x < w; x++) {
       for (c = 0; c < 3; c++) {
-        gfloat value = ((gfloat) crop[(y * w + x) * 3 + c] - 127.5f) / 127.5f;
+        gfloat value = ((gfloat)crop[(y * w + x) * 3 + c] - 127.5f) / 127.5f;
         guint row = y / 16 * (w / 16) + x / 16;
 
         g_assert_cmpfloat (rows[row * 768 + (y % 16 * 16 + x % 16) * 3 + c], ==, value);
@@ -272,7 +270,7 @@ test_place (void)
 static void
 axis_weights (gdouble *weights, guint side, guint n, guint index)
 {
-  gdouble scale = (gdouble) side / n, reach = MAX (scale, 1.0), total = 0;
+  gdouble scale = (gdouble)side / n, reach = MAX (scale, 1.0), total = 0;
   guint i;
 
   for (i = 0; i < side; i++) {
@@ -292,7 +290,7 @@ check_table (guint side, guint dim, guint grid_rows, guint grid_columns)
   guint i, j, r, c, d;
 
   for (i = 0; i < side * side * dim; i++)
-    table[i] = (gdouble) (test_image_splitmix (i) >> 40) / (1 << 23) - 1.0;
+    table[i] = (gdouble)(test_image_splitmix (i) >> 40) / (1 << 23) - 1.0;
   vlm_position_table_resize (table, side, dim, grid_rows, grid_columns, out);
   for (r = 0; r < grid_rows; r++) {
     axis_weights (wr, side, grid_rows, r);
@@ -319,7 +317,14 @@ static void
 test_position_table (void)
 {
   static const guint grids[][2] = {
-    { 4, 12 }, { 8, 116 }, { 168, 6 }, { 14, 22 }, { 16, 16 }, { 32, 32 }, { 15, 17 }, { 2, 500 },
+    { 4, 12 },
+    { 8, 116 },
+    { 168, 6 },
+    { 14, 22 },
+    { 16, 16 },
+    { 32, 32 },
+    { 15, 17 },
+    { 2, 500 },
     { 1, 1 },
   };
   gfloat table[16], out[16];
@@ -332,7 +337,9 @@ test_position_table (void)
   /* 16 to 14: the first outputs begin at the entry of their own number, with two taps each. */
   for (i = 0; i < 3; i++) {
     static const gfloat taps[][2] = {
-      { 0.83333331f, 0.16666672f }, { 0.72222209f, 0.27777794f }, { 0.61111104f, 0.38888896f },
+      { 0.83333331f, 0.16666672f },
+      { 0.72222209f, 0.27777794f },
+      { 0.61111104f, 0.38888896f },
     };
     gfloat column[16 * 16] = { 0 };
     gfloat resized[14 * 16];

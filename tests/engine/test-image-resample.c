@@ -19,9 +19,9 @@ resample (const guint8 *src, guint width, guint height, guint out_width, guint o
     VlmFilter filter, VlmResamplePath path)
 {
   GError *error = NULL;
-  guint8 *dst = g_malloc ((gsize) out_width * out_height * 3);
+  guint8 *dst = g_malloc ((gsize)out_width * out_height * 3);
 
-  vlm_resample_rgb (&kernels, src, (gsize) width * 3, width, height, dst, out_width, out_height,
+  vlm_resample_rgb (&kernels, src, (gsize)width * 3, width, height, dst, out_width, out_height,
       filter, path, &error);
   g_assert_no_error (error);
   return dst;
@@ -70,12 +70,12 @@ test_check_rows (void)
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (rows); i++) {
-    check_grey (check_source, 7, rows[i].bilinear, rows[i].out, VLM_FILTER_BILINEAR,
-        VLM_RESAMPLE_INTEGER);
-    check_grey (check_source, 7, rows[i].rounded, rows[i].out, VLM_FILTER_BILINEAR,
-        VLM_RESAMPLE_FLOAT);
-    check_grey (check_source, 7, rows[i].bicubic, rows[i].out, VLM_FILTER_BICUBIC,
-        VLM_RESAMPLE_INTEGER);
+    check_grey (
+        check_source, 7, rows[i].bilinear, rows[i].out, VLM_FILTER_BILINEAR, VLM_RESAMPLE_INTEGER);
+    check_grey (
+        check_source, 7, rows[i].rounded, rows[i].out, VLM_FILTER_BILINEAR, VLM_RESAMPLE_FLOAT);
+    check_grey (
+        check_source, 7, rows[i].bicubic, rows[i].out, VLM_FILTER_BICUBIC, VLM_RESAMPLE_INTEGER);
   }
 }
 
@@ -84,7 +84,8 @@ test_weights (void)
 {
   /* By source pixel: ranges may include pixels of weight zero. */
   static const gint16 expected[3][7] = {
-    { 23406, 28087, 14043 }, { 0, 3855, 15420, 26985, 15420, 3855 },
+    { 23406, 28087, 14043 },
+    { 0, 3855, 15420, 26985, 15420, 3855 },
     { 0, 0, 0, 0, 14043, 28087, 23406 },
   };
   static const struct
@@ -105,8 +106,8 @@ test_weights (void)
   vlm_taps_clear (&taps);
 
   for (i = 0; i < G_N_ELEMENTS (precisions); i++) {
-    g_assert_true (vlm_taps_init (&taps, 7, precisions[i].out, VLM_FILTER_BILINEAR,
-        VLM_RESAMPLE_INTEGER, NULL));
+    g_assert_true (vlm_taps_init (
+        &taps, 7, precisions[i].out, VLM_FILTER_BILINEAR, VLM_RESAMPLE_INTEGER, NULL));
     g_assert_cmpuint (taps.bits, ==, precisions[i].bits);
     vlm_taps_clear (&taps);
   }
@@ -137,7 +138,7 @@ test_weight_properties (void)
           g_assert_cmpint (taps.start[i] + taps.count[i], <=, lengths[a]);
           for (j = 0; j < taps.count[i]; j++)
             sum += path == VLM_RESAMPLE_FLOAT ? taps.float_weights[i * taps.max_taps + j]
-                : taps.weights[i * taps.max_taps + j];
+                                              : taps.weights[i * taps.max_taps + j];
           g_assert_cmpfloat (fabs (sum - one), <=, 1e-4 * one + 0.5 * taps.count[i]);
           previous = taps.start[i];
         }
@@ -158,27 +159,23 @@ test_random_small (void)
     guint8 expected[7 * 5 * 3];
   } cases[] = {
     { 7, 5, 3, 2, VLM_FILTER_BILINEAR,
-        {
-            165, 129, 101, 169, 123, 141, 155, 88, 123, 157, 148, 111, 169, 89, 110, 164, 106, 91 } },
+        { 165, 129, 101, 169, 123, 141, 155, 88, 123, 157, 148, 111, 169, 89, 110, 164, 106, 91 } },
     { 7, 5, 3, 2, VLM_FILTER_BICUBIC,
-        {
-            168, 129, 96, 167, 128, 146, 156, 83, 127, 152, 156, 112, 172, 82, 109, 165, 107, 85 } },
+        { 168, 129, 96, 167, 128, 146, 156, 83, 127, 152, 156, 112, 172, 82, 109, 165, 107, 85 } },
     { 3, 2, 7, 5, VLM_FILTER_BILINEAR,
-        {
-            182, 113, 26, 191, 98, 24, 217, 54, 17, 244, 10, 10, 223, 100, 57, 202, 189, 104,
-            195, 219, 120, 188, 124, 38, 194, 108, 36, 211, 60, 30, 228, 13, 24, 211, 95, 69,
-            193, 175, 114, 187, 203, 129, 211, 167, 85, 205, 147, 85, 185, 86, 83, 166, 26, 82,
-            162, 74, 117, 158, 121, 153, 156, 137, 165, 234, 209, 132, 215, 185, 133, 159, 112, 136,
-            104, 39, 139, 112, 53, 165, 122, 67, 192, 125, 71, 201, 240, 220, 144, 218, 195, 145,
-            153, 118, 149, 88, 42, 153, 100, 48, 177, 113, 53, 202, 117, 55, 210 } },
+        { 182, 113, 26, 191, 98, 24, 217, 54, 17, 244, 10, 10, 223, 100, 57, 202, 189, 104, 195,
+            219, 120, 188, 124, 38, 194, 108, 36, 211, 60, 30, 228, 13, 24, 211, 95, 69, 193, 175,
+            114, 187, 203, 129, 211, 167, 85, 205, 147, 85, 185, 86, 83, 166, 26, 82, 162, 74, 117,
+            158, 121, 153, 156, 137, 165, 234, 209, 132, 215, 185, 133, 159, 112, 136, 104, 39, 139,
+            112, 53, 165, 122, 67, 192, 125, 71, 201, 240, 220, 144, 218, 195, 145, 153, 118, 149,
+            88, 42, 153, 100, 48, 177, 113, 53, 202, 117, 55, 210 } },
     { 3, 2, 7, 5, VLM_FILTER_BICUBIC,
-        {
-            168, 112, 17, 184, 92, 12, 227, 33, 0, 255, 7, 0, 240, 101, 45, 209, 212, 101,
-            197, 255, 123, 181, 130, 36, 190, 109, 32, 216, 46, 19, 234, 12, 19, 218, 91, 65,
-            194, 188, 116, 185, 227, 137, 216, 180, 86, 207, 153, 84, 187, 81, 78, 166, 26, 82,
-            159, 66, 118, 157, 125, 158, 155, 148, 173, 250, 230, 135, 223, 196, 136, 157, 115, 136,
-            98, 40, 144, 100, 40, 171, 119, 62, 199, 125, 68, 209, 255, 248, 154, 229, 213, 156,
-            146, 128, 158, 73, 45, 167, 78, 30, 191, 104, 38, 214, 113, 38, 223 } },
+        { 168, 112, 17, 184, 92, 12, 227, 33, 0, 255, 7, 0, 240, 101, 45, 209, 212, 101, 197, 255,
+            123, 181, 130, 36, 190, 109, 32, 216, 46, 19, 234, 12, 19, 218, 91, 65, 194, 188, 116,
+            185, 227, 137, 216, 180, 86, 207, 153, 84, 187, 81, 78, 166, 26, 82, 159, 66, 118, 157,
+            125, 158, 155, 148, 173, 250, 230, 135, 223, 196, 136, 157, 115, 136, 98, 40, 144, 100,
+            40, 171, 119, 62, 199, 125, 68, 209, 255, 248, 154, 229, 213, 156, 146, 128, 158, 73,
+            45, 167, 78, 30, 191, 104, 38, 214, 113, 38, 223 } },
   };
   guint i;
 
@@ -227,7 +224,10 @@ static void
 test_constant (void)
 {
   static const guint sides[][4] = {
-    { 1, 1, 256, 256 }, { 1, 3000, 32, 600 }, { 300, 100, 448, 160 }, { 65, 64, 64, 65 },
+    { 1, 1, 256, 256 },
+    { 1, 3000, 32, 600 },
+    { 300, 100, 448, 160 },
+    { 65, 64, 64, 65 },
   };
   guint i, kind, j;
 
@@ -272,8 +272,8 @@ test_stride (void)
       guint8 *a = resample (tight, w, h, sizes[i][0], sizes[i][1], VLM_FILTER_BILINEAR, path);
       guint8 *b = g_malloc (size);
 
-      g_assert_true (vlm_resample_rgb (&kernels, loose, stride, w, h, b, sizes[i][0],
-              sizes[i][1], VLM_FILTER_BILINEAR, path, NULL));
+      g_assert_true (vlm_resample_rgb (&kernels, loose, stride, w, h, b, sizes[i][0], sizes[i][1],
+          VLM_FILTER_BILINEAR, path, NULL));
       g_assert_cmpmem (a, size, b, size);
       g_free (a);
       g_free (b);
@@ -288,7 +288,10 @@ static void
 test_paths (void)
 {
   static const guint sizes[][4] = {
-    { 97, 61, 64, 32 }, { 40, 30, 96, 64 }, { 33, 200, 64, 96 }, { 300, 20, 32, 20 },
+    { 97, 61, 64, 32 },
+    { 40, 30, 96, 64 },
+    { 33, 200, 64, 96 },
+    { 300, 20, 32, 20 },
   };
   guint i, n_different = 0;
   gsize j;
@@ -319,8 +322,8 @@ check_error (gsize stride, guint width, guint height, guint out_width, guint out
   guint8 dst[3 * 16];
   GError *error = NULL;
 
-  g_assert_false (vlm_resample_rgb (&kernels, src, stride, width, height, dst, out_width,
-          out_height, filter, path, &error));
+  g_assert_false (vlm_resample_rgb (
+      &kernels, src, stride, width, height, dst, out_width, out_height, filter, path, &error));
   g_assert_error (error, VLM_ERROR, code);
   g_error_free (error);
 }
@@ -347,7 +350,11 @@ static void
 test_levels (void)
 {
   static const guint sizes[][4] = {
-    { 1, 1, 64, 64 }, { 101, 67, 64, 32 }, { 31, 17, 96, 96 }, { 640, 3, 64, 3 }, { 5, 900, 5, 32 },
+    { 1, 1, 64, 64 },
+    { 101, 67, 64, 32 },
+    { 31, 17, 96, 96 },
+    { 640, 3, 64, 3 },
+    { 5, 900, 5, 32 },
   };
   guint i, filter;
   gint level;
@@ -356,8 +363,8 @@ test_levels (void)
     for (filter = VLM_FILTER_BILINEAR; filter <= VLM_FILTER_BICUBIC; filter++) {
       gsize size = sizes[i][2] * sizes[i][3] * 3;
       guint8 *src = test_image_draw ("hash", sizes[i][0], sizes[i][1], 40 + i);
-      guint8 *plain = resample (src, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], filter,
-          VLM_RESAMPLE_INTEGER);
+      guint8 *plain = resample (
+          src, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], filter, VLM_RESAMPLE_INTEGER);
 
       for (level = VLM_CPU_SCALAR + 1; level < VLM_CPU_N_LEVELS; level++) {
         VlmKernels other;
@@ -368,7 +375,7 @@ test_levels (void)
         dst = g_malloc (size);
         g_assert_cmpint (vlm_kernels_init (&other, level), ==, 0);
         g_assert_true (vlm_resample_rgb (&other, src, sizes[i][0] * 3, sizes[i][0], sizes[i][1],
-                dst, sizes[i][2], sizes[i][3], filter, VLM_RESAMPLE_INTEGER, NULL));
+            dst, sizes[i][2], sizes[i][3], filter, VLM_RESAMPLE_INTEGER, NULL));
         g_assert_cmpmem (dst, size, plain, size);
         g_free (dst);
       }

@@ -74,6 +74,7 @@ test_cuts (void)
   g_assert_cmpuint (count_candidates (0, 1, 0), ==, 4);
   g_assert_cmpuint (count_candidates (2, 1, 0), ==, 2);
   g_assert_cmpuint (count_candidates (9, 1, 0), ==, 4);
+  g_assert_cmpuint (count_candidates (3, 1, 0), ==, 4); /* the fourth equals the third */
   g_assert_cmpuint (count_candidates (0, 0.4, 0), ==, 1);
   g_assert_cmpuint (count_candidates (0, 0.7, 0), ==, 2);
   g_assert_cmpuint (count_candidates (0, 0, 0), ==, 1);

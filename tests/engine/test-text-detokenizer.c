@@ -145,6 +145,25 @@ test_foreign_entry (void)
   vlm_tokenizer_unref (t);
 }
 
+/* An added token stands for its content, but one that is an entry as well stays that entry. */
+static void
+test_added_entry (void)
+{
+  json_t *toy = toy_new (TOY_REGEX);
+  gint32 ids[] = { 0xe9, 0 };
+  g_autofree gchar *text = NULL;
+  VlmTokenizer *t;
+
+  json_array_append_new (json_object_get (toy, "added_tokens"),
+      json_pack ("{s:i, s:s, s:b}", "id", 0xe9, "content", "\303\251", "special", FALSE));
+  ids[1] = toy_add_token (toy, "\303\251\303\251", FALSE);
+  t = toy_finish (toy);
+  toy_assert_ids (t, "\303\251x", -1, TRUE, "233 120");
+  text = vlm_tokenizer_decode (t, ids, G_N_ELEMENTS (ids), FALSE);
+  g_assert_cmpstr (text, ==, REPLACEMENT "\303\251\303\251");
+  vlm_tokenizer_unref (t);
+}
+
 /* A toy whose extra pieces are random strings of bytes, few of them UTF-8. */
 static VlmTokenizer *
 new_random_toy (GRand *rand, guint n_pieces)
@@ -277,6 +296,7 @@ main (int argc, char **argv)
   g_test_add_func ("/detokenizer/nul", test_nul);
   g_test_add_func ("/detokenizer/special", test_special);
   g_test_add_func ("/detokenizer/foreign-entry", test_foreign_entry);
+  g_test_add_func ("/detokenizer/added-entry", test_added_entry);
   g_test_add_func ("/detokenizer/stream", test_stream);
   g_test_add_func ("/detokenizer/stream-is-prompt", test_stream_is_prompt);
   g_test_add_func ("/detokenizer/round-trip", test_round_trip);

@@ -70,7 +70,8 @@ vocab_of (json_t *toy)
 static gint
 next_id (json_t *toy)
 {
-  return json_object_size (vocab_of (toy)) + json_array_size (json_object_get (toy, "added_tokens"));
+  return json_object_size (vocab_of (toy)) +
+      json_array_size (json_object_get (toy, "added_tokens"));
 }
 
 gint

@@ -166,10 +166,10 @@ test_white_space (void)
 static void
 test_refused_regexes (void)
 {
-  static const gchar *const regexes[] = { "^a", "a$", "\\h", "\\w", "\\R", "\\Ka", "(a)\\1", "[[a]b]",
-    "[a&&b]", "a{1,3}+", "a{1}?", "a{,3}", "(?m:a)", "(?i)a", "(*FAIL)", "(*UTF)a", "[a", "(a", "a)",
-    "[a-\\s]", "[\\s-a]", "[[:alpha:]]", "\\p{Nonsense}", "\\pL", "a\\", "[a\\", "(?<n>a)", "(?#x)",
-    "\\x41", "\\u12", "\\v", "\\Qa\\E", "*a", "[z-a]", "(?<=a*)b", "\\x{d800}", "\\x{110000}" };
+  static const gchar *const regexes[] = { "^a", "a$", "\\h", "\\w", "\\R", "\\Ka", "(a)\\1",
+    "[[a]b]", "[a&&b]", "a{1,3}+", "a{1}?", "a{,3}", "(?m:a)", "(?i)a", "(*FAIL)", "(*UTF)a", "[a",
+    "(a", "a)", "[a-\\s]", "[\\s-a]", "[[:alpha:]]", "\\p{Nonsense}", "\\pL", "a\\", "[a\\",
+    "(?<n>a)", "(?#x)", "\\x41", "\\u12", "\\v", "\\Qa\\E", "*a", "[z-a]", "(?<=a*)b", "\\x{d800}", "\\x{110000}" };
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (regexes); i++) {
@@ -479,10 +479,14 @@ test_added_flags (void)
   set_flag (toy, "rstrip");
   toy_add_token (toy, "wo", FALSE);     /* 258 */
   set_flag (toy, "single_word");
+  toy_add_token (toy, "\n\n", FALSE);   /* 259; nothing is left of it where <r> was before it */
+  set_flag (toy, "lstrip");
   t = toy_finish (toy);
   toy_assert_ids (t, "a \n<l> b", -1, TRUE, "97 256 32 98");
   toy_assert_ids (t, "a <r>\302\240\n b", -1, TRUE, "97 32 257 98");
   toy_assert_ids (t, "<r> <l>", -1, TRUE, "257 256");
+  toy_assert_ids (t, "a<r> \n\nb", -1, TRUE, "97 257 98");
+  toy_assert_ids (t, "a\n\nb", -1, TRUE, "97 259 98");
   toy_assert_ids (t, "wo awo woa wo1 wo_ wo.", -1, TRUE,
       "258 32 97 119 111 32 119 111 97 32 119 111 49 32 119 111 95 32 258 46");
   toy_assert_ids (t, "\303\251wo wo\303\251", -1, TRUE,
