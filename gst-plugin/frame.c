@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config.h"
+
+#include "frame.h"
+
+struct _GstVlmFrame
+{
+  GstVideoInfo info;            /* of buffer: rows without the source's padding */
+  GstBuffer *buffer;
+};
+
+struct _GstVlmFrameReader
+{
+  GstVideoInfo from;            /* what converter reads */
+  GstVideoInfo to;              /* RGB of the same size */
+  gboolean have_layout;
+  GstVideoConverter *converter; /* NULL: the bytes are picked out without arithmetic */
+  GstBuffer *rgb;               /* has the layout of to */
+  GstVideoFrame mapped;         /* rgb, for as long as have_layout */
+};
+
+/* ---- The copy ----------------------------------------------------------------------------- */
+
+GstVlmFrame *
+gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info)
+{
+  GstVlmFrame *frame = g_new0 (GstVlmFrame, 1);
+  GstVideoFrame from, to;
+  gboolean copied;
+
+  gst_video_info_set_interlaced_format (&frame->info, GST_VIDEO_INFO_FORMAT (info),
+      GST_VIDEO_INFO_INTERLACE_MODE (info), GST_VIDEO_INFO_WIDTH (info),
+      GST_VIDEO_INFO_HEIGHT (info));
+  frame->info.colorimetry = info->colorimetry;
+  frame->info.chroma_site = info->chroma_site;
+
+  if (!gst_video_frame_map (&from, (GstVideoInfo *) info, buffer, GST_MAP_READ))
+    goto no_frame;
+
+  frame->buffer = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&frame->info), NULL);
+  if (!gst_video_frame_map (&to, &frame->info, frame->buffer, GST_MAP_WRITE)) {
+    gst_video_frame_unmap (&from);
+    goto no_frame;
+  }
+
+  copied = gst_video_frame_copy (&to, &from);
+  /* Interlaced content may be marked on the buffer only. */
+  gst_buffer_set_flags (frame->buffer,
+      GST_BUFFER_FLAGS (buffer) & (GST_VIDEO_BUFFER_FLAG_INTERLACED | GST_VIDEO_BUFFER_FLAG_TFF));
+  gst_video_frame_unmap (&to);
+  gst_video_frame_unmap (&from);
+  if (!copied)
+    goto no_frame;
+
+  return frame;
+
+no_frame:
+  gst_vlm_frame_free (frame);
+  return NULL;
+}
+
+void
+gst_vlm_frame_free (GstVlmFrame *frame)
+{
+  gst_clear_buffer (&frame->buffer);
+  g_free (frame);
+}
+
+/* ---- RGB ---------------------------------------------------------------------------------- */
+
+GstVlmFrameReader *
+gst_vlm_frame_reader_new (void)
+{
+  return g_new0 (GstVlmFrameReader, 1);
+}
+
+static void
+forget_layout (GstVlmFrameReader *reader)
+{
+  if (reader->have_layout)
+    gst_video_frame_unmap (&reader->mapped);
+  reader->have_layout = FALSE;
+  g_clear_pointer (&reader->converter, gst_video_converter_free);
+  gst_clear_buffer (&reader->rgb);
+}
+
+void
+gst_vlm_frame_reader_free (GstVlmFrameReader *reader)
+{
+  forget_layout (reader);
+  g_free (reader);
+}
+
+/* Whether the bytes of a format are the model's bytes already, in whatever order or planes. */
+static gboolean
+holds_plain_bytes (const GstVideoInfo *info)
+{
+  const GstVideoFormatInfo *format = info->finfo;
+  guint i;
+
+  if (!GST_VIDEO_FORMAT_INFO_IS_RGB (format) && !GST_VIDEO_FORMAT_INFO_IS_GRAY (format))
+    return FALSE;
+  if (GST_VIDEO_FORMAT_INFO_IS_GRAY (format)
+      && info->colorimetry.range == GST_VIDEO_COLOR_RANGE_16_235)
+    return FALSE;
+  if (GST_VIDEO_FORMAT_INFO_HAS_PALETTE (format) || GST_VIDEO_FORMAT_INFO_IS_COMPLEX (format))
+    return FALSE;
+
+  for (i = 0; i < GST_VIDEO_FORMAT_INFO_N_COMPONENTS (format); i++) {
+    if (GST_VIDEO_FORMAT_INFO_DEPTH (format, i) != 8
+        || GST_VIDEO_FORMAT_INFO_SHIFT (format, i) != 0)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+learn_layout (GstVlmFrameReader *reader, const GstVideoInfo *info, GError **error)
+{
+  if (reader->have_layout && gst_video_info_is_equal (&reader->from, info))
+    return TRUE;
+
+  forget_layout (reader);
+  reader->from = *info;
+  gst_video_info_set_format (&reader->to, GST_VIDEO_FORMAT_RGB, GST_VIDEO_INFO_WIDTH (info),
+      GST_VIDEO_INFO_HEIGHT (info));
+  /* The converter wants both sides to be interlaced alike. */
+  reader->to.interlace_mode = info->interlace_mode;
+
+  if (!holds_plain_bytes (info)) {
+    reader->converter = gst_video_converter_new (&reader->from, &reader->to, NULL);
+    if (reader->converter == NULL)
+      goto no_converter;
+  }
+
+  reader->rgb = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&reader->to), NULL);
+  if (!gst_video_frame_map (&reader->mapped, &reader->to, reader->rgb, GST_MAP_READWRITE))
+    goto no_converter;
+  reader->have_layout = TRUE;
+
+  return TRUE;
+
+no_converter:
+  forget_layout (reader);
+  g_set_error (error, VLM_ERROR, VLM_ERROR_IMAGE, "no conversion from %s %dx%d to RGB",
+      GST_VIDEO_INFO_NAME (info), GST_VIDEO_INFO_WIDTH (info), GST_VIDEO_INFO_HEIGHT (info));
+  return FALSE;
+}
+
+/* Component c of an RGB format is red, green or blue; gray has its one component for all three. */
+static void
+pick_bytes (const GstVideoFrame *from, GstVideoFrame *to)
+{
+  gboolean gray = GST_VIDEO_FORMAT_INFO_IS_GRAY (from->info.finfo);
+  gint width = GST_VIDEO_FRAME_WIDTH (from);
+  gint height = GST_VIDEO_FRAME_HEIGHT (from);
+  gint channel, x, y;
+
+  for (channel = 0; channel < 3; channel++) {
+    gint c = gray ? 0 : channel;
+    gint step = GST_VIDEO_FRAME_COMP_PSTRIDE (from, c);
+    const guint8 *in = GST_VIDEO_FRAME_COMP_DATA (from, c);
+    guint8 *out = (guint8 *) GST_VIDEO_FRAME_PLANE_DATA (to, 0) + channel;
+
+    for (y = 0; y < height; y++) {
+      for (x = 0; x < width; x++)
+        out[3 * x] = in[step * x];
+      in += GST_VIDEO_FRAME_COMP_STRIDE (from, c);
+      out += GST_VIDEO_FRAME_PLANE_STRIDE (to, 0);
+    }
+  }
+}
+
+gboolean
+gst_vlm_frame_reader_read (GstVlmFrameReader *reader, const GstVlmFrame *frame, VlmImage *image,
+    GError **error)
+{
+  GstVideoFrame from;
+
+  if (!learn_layout (reader, &frame->info, error))
+    return FALSE;
+
+  if (!gst_video_frame_map (&from, (GstVideoInfo *) &frame->info, frame->buffer, GST_MAP_READ)) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_IMAGE, "a %s frame of %dx%d cannot be mapped",
+        GST_VIDEO_INFO_NAME (&frame->info), GST_VIDEO_INFO_WIDTH (&frame->info),
+        GST_VIDEO_INFO_HEIGHT (&frame->info));
+    return FALSE;
+  }
+
+  if (reader->converter != NULL)
+    gst_video_converter_frame (reader->converter, &from, &reader->mapped);
+  else
+    pick_bytes (&from, &reader->mapped);
+  gst_video_frame_unmap (&from);
+
+  image->pixels = GST_VIDEO_FRAME_PLANE_DATA (&reader->mapped, 0);
+  image->stride = GST_VIDEO_FRAME_PLANE_STRIDE (&reader->mapped, 0);
+  image->width = GST_VIDEO_FRAME_WIDTH (&reader->mapped);
+  image->height = GST_VIDEO_FRAME_HEIGHT (&reader->mapped);
+
+  return TRUE;
+}

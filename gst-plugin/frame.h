@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A selected frame on its way to the model. The streaming thread takes a plain copy, so that the
+ * buffer goes on at once and no pool of the source runs dry; the worker turns the copy into the
+ * RGB bytes that the engine reads.
+ */
+
+#ifndef GST_VLM_FRAME_H
+#define GST_VLM_FRAME_H
+
+#include <gst/video/video.h>
+
+#include "engine/vlm.h"
+
+G_BEGIN_DECLS
+
+/* The video formats that can be read, as a caps list without brackets' surroundings. */
+#define GST_VLM_FRAME_FORMATS "{ I420, YV12, NV12, NV21, YUY2, UYVY, YVYU, VYUY, Y42B, Y444, " \
+    "Y41B, NV16, NV61, NV24, AYUV, VUYA, A420, v308, IYU1, IYU2, YUV9, YVU9, RGB, BGR, RGBx, " \
+    "BGRx, xRGB, xBGR, RGBA, BGRA, ARGB, ABGR, RGBP, BGRP, GBR, GBRA, RGB16, BGR16, RGB15, " \
+    "BGR15, GRAY8 }"
+
+typedef struct _GstVlmFrame GstVlmFrame;
+
+/* Copies the pixels of buffer, which has the layout of info; NULL if it cannot be mapped or does
+ * not hold such a frame. (transfer full) */
+GstVlmFrame *gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info);
+void gst_vlm_frame_free (GstVlmFrame *frame);
+
+/* Turns frames into RGB; keeps its converter and memory from one frame to the next while their
+ * layout stays the same. Belongs to one thread. */
+typedef struct _GstVlmFrameReader GstVlmFrameReader;
+
+GstVlmFrameReader *gst_vlm_frame_reader_new (void);
+void gst_vlm_frame_reader_free (GstVlmFrameReader *reader);
+
+/*
+ * Formats that hold 8-bit red, green and blue give exactly these bytes (alpha is dropped), GRAY8
+ * gives each byte three times unless its caps say that 16 is black, everything else is converted
+ * as the caps' colorimetry says.
+ * image points into the reader until its next call. Errors: VLM_ERROR_IMAGE.
+ */
+gboolean gst_vlm_frame_reader_read (GstVlmFrameReader *reader, const GstVlmFrame *frame,
+    VlmImage *image, GError **error);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GstVlmFrame, gst_vlm_frame_free)
+
+G_END_DECLS
+
+#endif

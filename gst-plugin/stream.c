@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config.h"
+
+#include "captionmeta.h"
+#include "frame.h"
+#include "mode.h"
+#include "vlmcaption-private.h"
+
+#define GST_CAT_DEFAULT gst_vlm_caption_debug
+
+/* ---- Video -------------------------------------------------------------------------------- */
+
+static void
+read_times (GstVlmCaption *self, GstBuffer *buffer, GstVlmTimes *times)
+{
+  times->pts = GST_BUFFER_PTS (buffer);
+  times->duration = GST_BUFFER_DURATION (buffer);
+  times->stream_time = GST_CLOCK_TIME_NONE;
+  times->running_time = GST_CLOCK_TIME_NONE;
+
+  if (!GST_CLOCK_TIME_IS_VALID (times->duration) && GST_VIDEO_INFO_FPS_N (&self->info) > 0)
+    times->duration = gst_util_uint64_scale_int (GST_SECOND, GST_VIDEO_INFO_FPS_D (&self->info),
+        GST_VIDEO_INFO_FPS_N (&self->info));
+
+  if (self->segment.format == GST_FORMAT_TIME && GST_CLOCK_TIME_IS_VALID (times->pts)) {
+    times->stream_time = gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME, times->pts);
+    times->running_time =
+        gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times->pts);
+  }
+
+  g_mutex_lock (&self->lock);
+  self->now = *times;
+  g_mutex_unlock (&self->lock);
+}
+
+/* The first frame settles what auto means: by now the pipeline is complete and can be asked. */
+static void
+settle_mode (GstVlmCaption *self)
+{
+  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
+  GstVlmMode mode = gst_vlm_caption_get_mode (self);
+
+  if (mode == GST_VLM_MODE_AUTO) {
+    gboolean live = gst_vlm_mode_is_live (self->sink);
+
+    GST_OBJECT_LOCK (self);
+    mode = self->settings->mode;
+    GST_OBJECT_UNLOCK (self);
+    if (mode == GST_VLM_MODE_AUTO)
+      mode = gst_vlm_mode_choose (GST_ELEMENT (self), live);
+    GST_INFO_OBJECT (self, "mode is %s, source is %slive", gst_vlm_mode_name (mode),
+        live ? "" : "not ");
+
+    g_mutex_lock (&self->lock);
+    self->mode = mode;
+    self->live = live;
+    g_mutex_unlock (&self->lock);
+  }
+
+  if (text != NULL) {
+    gst_vlm_text_pad_set_sync (text, mode == GST_VLM_MODE_SYNC);
+    gst_vlm_text_pad_prepare (text);
+  }
+  gst_clear_object (&text);
+}
+
+static gboolean
+is_selected (GstVlmCaption *self, const GstVlmTimes *times)
+{
+  GstClockTime interval;
+
+  /* Frames that playback cuts away, before the point that was sought, are not described. */
+  if (GST_CLOCK_TIME_IS_VALID (times->pts) && self->segment.format == GST_FORMAT_TIME
+      && !GST_CLOCK_TIME_IS_VALID (times->running_time))
+    return FALSE;
+
+  GST_OBJECT_LOCK (self);
+  interval = self->settings->interval;
+  GST_OBJECT_UNLOCK (self);
+
+  return gst_vlm_selector_select (&self->selector, times->pts, times->duration,
+      g_get_monotonic_time () * GST_USECOND, interval);
+}
+
+/* Hands a selected frame to the worker; FALSE if a flush ended the wait for its caption. */
+static gboolean
+describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times)
+{
+  GstVlmFrame *frame;
+  GstVlmJob *job;
+
+  if (!gst_vlm_worker_is_useful (self->worker))
+    return TRUE;
+
+  frame = gst_vlm_frame_new (buffer, &self->info);
+  if (frame == NULL)
+    goto no_frame;
+
+  job = g_new0 (GstVlmJob, 1);
+  job->id = ++self->next_id;
+  job->serial = self->serial;
+  job->times = *times;
+  job->frame = frame;
+  job->selected_at = g_get_monotonic_time ();
+  GST_OBJECT_LOCK (self);
+  job->settings = gst_vlm_settings_copy (self->settings);
+  GST_OBJECT_UNLOCK (self);
+
+  if (gst_vlm_caption_get_mode (self) == GST_VLM_MODE_SYNC)
+    return gst_vlm_worker_finish (self->worker, job);
+  gst_vlm_worker_submit (self->worker, job);
+  return TRUE;
+
+no_frame:
+  GST_ELEMENT_WARNING (self, STREAM, FAILED, ("A frame could not be described."),
+      ("%" GST_PTR_FORMAT " does not hold a %s frame of %dx%d", buffer,
+          GST_VIDEO_INFO_NAME (&self->info), GST_VIDEO_INFO_WIDTH (&self->info),
+          GST_VIDEO_INFO_HEIGHT (&self->info)));
+  return TRUE;
+}
+
+/* The text that belongs to the frame goes out before the frame does. */
+static void
+send_text (GstVlmCaption *self, const GstVlmTimes *times, GstVlmAnswer *answer)
+{
+  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
+  GstVlmTextFrame frame;
+  GstClockTime oldest;
+
+  if (text == NULL || !GST_CLOCK_TIME_IS_VALID (times->running_time))
+    goto done;
+
+  oldest = gst_vlm_worker_get_oldest_pts (self->worker, self->serial);
+  frame.start = times->pts;
+  frame.end = times->pts + (GST_CLOCK_TIME_IS_VALID (times->duration) ? times->duration : 0);
+  /* An overlay waits for text beyond the start of a frame, however short the frame is. */
+  frame.end = MAX (frame.end, frame.start + 1);
+  frame.due = gst_vlm_selector_get_due (&self->selector);
+  frame.settled = GST_CLOCK_TIME_IS_VALID (oldest) ? oldest : frame.end;
+  frame.answer = answer;
+  gst_vlm_text_pad_frame (text, &frame);
+
+done:
+  gst_clear_object (&text);
+}
+
+static void
+release_text (GstVlmCaption *self)
+{
+  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
+
+  if (text != NULL)
+    gst_vlm_text_pad_frame_taken (text);
+  gst_clear_object (&text);
+}
+
+/* A text pad without a peer does not stop video, a failing one does. */
+static GstFlowReturn
+combine_flow (GstVlmCaption *self, GstFlowReturn flow)
+{
+  g_mutex_lock (&self->lock);
+  flow = gst_flow_combiner_update_pad_flow (self->combiner, self->src, flow);
+  g_mutex_unlock (&self->lock);
+
+  return flow;
+}
+
+GstFlowReturn
+gst_vlm_caption_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  GstVlmCaption *self = GST_VLM_CAPTION (parent);
+  GstVlmTimes times;
+  GstVlmAnswer *answer;
+  GstFlowReturn flow;
+
+  if (!self->have_caps)
+    goto not_negotiated;
+
+  read_times (self, buffer, &times);
+  settle_mode (self);
+  if (is_selected (self, &times) && !describe (self, buffer, &times))
+    goto flushing;
+
+  answer = gst_vlm_caption_get_answer (self);
+  if (answer != NULL)
+    buffer = gst_vlm_caption_meta_attach (buffer, answer, &times);
+  send_text (self, &times, answer);
+  g_clear_pointer (&answer, gst_vlm_answer_unref);
+
+  flow = gst_pad_push (self->src, buffer);
+  release_text (self);
+  return combine_flow (self, flow);
+
+not_negotiated:
+  GST_ELEMENT_ERROR (self, CORE, NEGOTIATION, (NULL), ("a buffer came before its caps"));
+  gst_buffer_unref (buffer);
+  return GST_FLOW_NOT_NEGOTIATED;
+
+flushing:
+  gst_buffer_unref (buffer);
+  return GST_FLOW_FLUSHING;
+}
+
+/* ---- Events and queries ------------------------------------------------------------------- */
+
+/* A new part of the stream begins; its number. */
+static guint
+begin_part (GstVlmCaption *self)
+{
+  guint serial;
+
+  gst_vlm_selector_reset (&self->selector);
+  g_mutex_lock (&self->lock);
+  serial = ++self->serial;
+  g_mutex_unlock (&self->lock);
+
+  return serial;
+}
+
+static gboolean
+take_caps (GstVlmCaption *self, GstEvent *event)
+{
+  GstVideoInfo info;
+  GstCaps *caps;
+
+  gst_event_parse_caps (event, &caps);
+  self->have_caps = gst_video_info_from_caps (&info, caps);
+  if (self->have_caps)
+    self->info = info;
+  else
+    GST_WARNING_OBJECT (self, "not raw video: %" GST_PTR_FORMAT, caps);
+
+  return self->have_caps;
+}
+
+static void
+take_segment (GstVlmCaption *self, GstEvent *event, GstVlmTextPad *text)
+{
+  guint serial;
+
+  gst_event_copy_segment (event, &self->segment);
+  serial = begin_part (self);
+  if (text != NULL && self->segment.format == GST_FORMAT_TIME)
+    gst_vlm_text_pad_segment (text, event, serial);
+}
+
+/* Video says that nothing comes for a while: text does so too. */
+static void
+take_gap (GstVlmCaption *self, GstEvent *event)
+{
+  GstVlmTimes times = { 0 };
+  GstVlmAnswer *answer = gst_vlm_caption_get_answer (self);
+
+  gst_event_parse_gap (event, &times.pts, &times.duration);
+  times.running_time = GST_CLOCK_TIME_NONE;
+  if (self->segment.format == GST_FORMAT_TIME)
+    times.running_time =
+        gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times.pts);
+  send_text (self, &times, answer);
+  g_clear_pointer (&answer, gst_vlm_answer_unref);
+}
+
+void
+gst_vlm_caption_begin_flush (GstVlmCaption *self)
+{
+  g_mutex_lock (&self->lock);
+  self->first_wanted = G_MAXUINT;
+  g_clear_pointer (&self->answer, gst_vlm_answer_unref);
+  g_mutex_unlock (&self->lock);
+
+  gst_vlm_worker_begin_flush (self->worker);
+}
+
+static void
+end_flush (GstVlmCaption *self)
+{
+  guint serial = begin_part (self);
+
+  gst_segment_init (&self->segment, GST_FORMAT_TIME);
+
+  g_mutex_lock (&self->lock);
+  self->first_wanted = serial;
+  gst_flow_combiner_reset (self->combiner);
+  g_mutex_unlock (&self->lock);
+
+  gst_vlm_worker_end_flush (self->worker);
+}
+
+void
+gst_vlm_caption_reset_stream (GstVlmCaption *self)
+{
+  end_flush (self);
+
+  self->have_caps = FALSE;
+  self->next_id = 0;
+
+  g_mutex_lock (&self->lock);
+  self->now = (GstVlmTimes) { GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE,
+    GST_CLOCK_TIME_NONE };
+  self->mode = GST_VLM_MODE_AUTO;
+  self->live = FALSE;
+  self->reported_latency = 0;
+  g_mutex_unlock (&self->lock);
+}
+
+gboolean
+gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  GstVlmCaption *self = GST_VLM_CAPTION (parent);
+  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
+  GstEvent *twin = gst_event_ref (event);
+  gboolean forward = TRUE;
+  gboolean handled;
+
+  GST_LOG_OBJECT (pad, "%" GST_PTR_FORMAT, event);
+
+  /* What must be known before downstream knows. */
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_CAPS:
+      forward = take_caps (self, event);
+      break;
+    case GST_EVENT_SEGMENT:
+      take_segment (self, event, text);
+      break;
+    case GST_EVENT_STREAM_START:
+      if (text != NULL)
+        gst_vlm_text_pad_stream_start (text, event);
+      break;
+    case GST_EVENT_GAP:
+      take_gap (self, event);
+      break;
+    case GST_EVENT_FLUSH_START:
+      gst_vlm_caption_begin_flush (self);
+      break;
+    default:
+      break;
+  }
+
+  handled = forward && gst_pad_push_event (self->src, gst_event_ref (event));
+  gst_event_unref (event);
+
+  /* What text repeats after video. */
+  switch (GST_EVENT_TYPE (twin)) {
+    case GST_EVENT_FLUSH_START:
+      if (text != NULL)
+        gst_vlm_text_pad_flush_start (text, twin);
+      break;
+    case GST_EVENT_FLUSH_STOP:
+      if (text != NULL)
+        gst_vlm_text_pad_flush_stop (text, twin);
+      end_flush (self);
+      break;
+    case GST_EVENT_EOS:
+      if (text != NULL)
+        gst_vlm_text_pad_eos (text);
+      break;
+    default:
+      break;
+  }
+  gst_event_unref (twin);
+  gst_clear_object (&text);
+
+  return handled;
+}

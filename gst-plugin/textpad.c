@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config.h"
+
+#include "textpad.h"
+#include "textpeer.h"
+
+GST_DEBUG_CATEGORY_EXTERN (gst_vlm_caption_debug);
+#define GST_CAT_DEFAULT gst_vlm_caption_debug
+
+/* How long after the end of video the last captions may still come. */
+#define EOS_TIMEOUT (5 * G_TIME_SPAN_SECOND)
+#define EOS_POLL (20 * G_TIME_SPAN_MILLISECOND)
+/* When a muxer has not taken a frame for so long, it waits for the text that we hold back. */
+#define STALL (1 * G_TIME_SPAN_SECOND)
+/* An overlay shows news at most this late when the interval is shortened. */
+#define OVERLAY_SLICE (250 * GST_MSECOND)
+#define MUXER_SLICE (10 * GST_SECOND)
+/* Captions that a peer does not take are kept up to this number. */
+#define MOST_QUEUED 256
+
+struct _GstVlmTextPad
+{
+  GstPad parent;
+
+  GstVlmTextIdleFunc idle;
+  gpointer user_data;
+
+  GMutex lock;
+  GCond cond;                   /* anything for the thread to do */
+
+  gboolean flushing;            /* also while the pad is inactive */
+  GstFlowReturn flow;           /* once it is an error, nothing more is sent */
+  GstVlmTextPlan plan;
+  gboolean know_style;          /* FALSE after each new link */
+  gboolean sync;
+
+  guint group_id;               /* of the video, 0 if it has none */
+  guint serial;
+  GstEvent *segment;
+  gboolean need_stream_start;
+  gboolean need_segment;
+  gboolean reverse;             /* the segment is played backwards: no text */
+
+  gboolean may_wait;            /* the peer may hold video back until it has text */
+  gint64 frame_since;           /* when the frame came that downstream has not taken; 0: none */
+  gint64 eos_deadline;          /* 0: video has not ended */
+};
+
+G_DEFINE_TYPE (GstVlmTextPad, gst_vlm_text_pad, GST_TYPE_PAD)
+
+/* ---- Stream events ------------------------------------------------------------------------ */
+
+/* Queues the events that must come before data. Called with the lock. */
+static void
+put_stream_start (GstVlmTextPad *self)
+{
+  GstElement *element = gst_pad_get_parent_element (GST_PAD (self));
+  g_autofree gchar *stream_id = NULL;
+  GstEvent *event;
+  GstCaps *caps;
+
+  if (element == NULL)
+    return;
+
+  stream_id = gst_pad_create_stream_id (GST_PAD (self), element, "text");
+  event = gst_event_new_stream_start (stream_id);
+  gst_event_set_stream_flags (event, GST_STREAM_FLAG_SPARSE);
+  if (self->group_id != 0)
+    gst_event_set_group_id (event, self->group_id);
+  g_queue_push_tail (&self->plan.out, event);
+
+  caps = gst_caps_new_simple ("text/x-raw", "format", G_TYPE_STRING, "utf8", NULL);
+  g_queue_push_tail (&self->plan.out, gst_event_new_caps (caps));
+  gst_caps_unref (caps);
+  gst_object_unref (element);
+
+  self->need_stream_start = FALSE;
+  self->need_segment = TRUE;
+}
+
+/* Called with the lock. */
+static void
+put_stream_events (GstVlmTextPad *self)
+{
+  if (self->need_stream_start)
+    put_stream_start (self);
+
+  if (self->need_segment && self->segment != NULL) {
+    const GstSegment *segment;
+
+    g_queue_push_tail (&self->plan.out, gst_event_ref (self->segment));
+    gst_event_parse_segment (self->segment, &segment);
+    if (segment->rate < 0)
+      /* Text has no place in time that runs backwards. The gap puts the text position where all
+       * frames lie before it, so that no overlay waits for text. */
+      g_queue_push_tail (&self->plan.out, gst_event_new_gap (segment->start, 1));
+    self->need_segment = FALSE;
+  }
+}
+
+/* Settles how the peer wants its text. Not under the lock: it walks over other elements. */
+static void
+find_style (GstVlmTextPad *self)
+{
+  GstVlmTextPeer peer = gst_vlm_text_peer_find (GST_PAD (self));
+  GstVlmTextStyle style = GST_VLM_TEXT_CUES;
+  gboolean sync;
+
+  g_mutex_lock (&self->lock);
+  sync = self->sync;
+  if (peer == GST_VLM_TEXT_PEER_OVERLAY)
+    style = sync ? GST_VLM_TEXT_SLICES : GST_VLM_TEXT_HELD;
+  else if (peer == GST_VLM_TEXT_PEER_OTHER && sync)
+    style = GST_VLM_TEXT_SLICES;
+
+  gst_vlm_text_plan_clear (&self->plan);
+  gst_vlm_text_plan_init (&self->plan, style,
+      peer == GST_VLM_TEXT_PEER_OVERLAY ? OVERLAY_SLICE : MUXER_SLICE);
+  self->plan.looked_ahead = self->may_wait = peer == GST_VLM_TEXT_PEER_OTHER;
+  self->need_stream_start = TRUE;
+  self->know_style = TRUE;
+  g_mutex_unlock (&self->lock);
+
+  GST_INFO_OBJECT (self, "text is sent as %s", style == GST_VLM_TEXT_CUES ? "cues"
+      : style == GST_VLM_TEXT_HELD ? "held text" : "slices");
+}
+
+gboolean
+gst_vlm_text_pad_prepare (GstVlmTextPad *self)
+{
+  gboolean know_style;
+
+  if (!gst_pad_is_linked (GST_PAD (self)))
+    return FALSE;
+
+  g_mutex_lock (&self->lock);
+  know_style = self->know_style;
+  g_mutex_unlock (&self->lock);
+  if (!know_style)
+    find_style (self);
+
+  return TRUE;
+}
+
+static void
+on_linked (GstPad *pad, GstPad *peer, gpointer user_data)
+{
+  GstVlmTextPad *self = GST_VLM_TEXT_PAD (pad);
+
+  g_mutex_lock (&self->lock);
+  self->know_style = FALSE;
+  self->need_stream_start = TRUE;
+  self->flow = GST_FLOW_OK;
+  g_mutex_unlock (&self->lock);
+}
+
+/* ---- Sending ------------------------------------------------------------------------------ */
+
+/* Sends one item (transfer full); FALSE if the peer takes no more. Not under the lock. */
+static gboolean
+send_item (GstVlmTextPad *self, GstMiniObject *item)
+{
+  GstPad *pad = GST_PAD (self);
+  GstFlowReturn flow;
+
+  if (GST_IS_EVENT (item)) {
+    gst_pad_push_event (pad, GST_EVENT_CAST (item));
+    return TRUE;
+  }
+
+  flow = gst_pad_push (pad, GST_BUFFER_CAST (item));
+  if (flow == GST_FLOW_OK || flow == GST_FLOW_NOT_LINKED || flow == GST_FLOW_FLUSHING)
+    return TRUE;
+
+  GST_DEBUG_OBJECT (self, "no more text: %s", gst_flow_get_name (flow));
+  g_mutex_lock (&self->lock);
+  self->flow = flow;
+  g_queue_clear_full (&self->plan.out, (GDestroyNotify) gst_mini_object_unref);
+  g_mutex_unlock (&self->lock);
+  return FALSE;
+}
+
+/* Held text: STREAM_START makes the overlay let go of what it has, so that nothing blocks. */
+static void
+put_held_restart (GstVlmTextPad *self)
+{
+  GstMiniObject *text = g_queue_pop_tail (&self->plan.out);
+
+  put_stream_start (self);
+  put_stream_events (self);
+  g_queue_push_tail (&self->plan.out, text);
+}
+
+/* Sends everything from the calling thread. Called with the lock, which is given up. */
+static void
+send_all_unlock (GstVlmTextPad *self)
+{
+  GQueue items = self->plan.out;
+  GstMiniObject *item;
+
+  g_queue_init (&self->plan.out);
+  g_mutex_unlock (&self->lock);
+
+  while ((item = g_queue_pop_head (&items)) != NULL) {
+    if (!send_item (self, item))
+      break;
+  }
+  g_queue_clear_full (&items, (GDestroyNotify) gst_mini_object_unref);
+}
+
+/* Gives up the oldest text, never an event that the peer needs. Called with the lock. */
+static void
+drop_oldest_text (GstVlmTextPad *self)
+{
+  GList *link = self->plan.out.head;
+
+  while (link != NULL && !GST_IS_BUFFER (link->data))
+    link = link->next;
+  if (link == NULL)
+    return;
+
+  GST_WARNING_OBJECT (self, "text is not taken, giving up %" GST_PTR_FORMAT, link->data);
+  gst_mini_object_unref (link->data);
+  g_queue_delete_link (&self->plan.out, link);
+}
+
+/* Hands the queue to the thread. Called with the lock, which is given up. */
+static void
+wake_unlock (GstVlmTextPad *self)
+{
+  if (g_queue_get_length (&self->plan.out) > MOST_QUEUED)
+    drop_oldest_text (self);
+  g_cond_signal (&self->cond);
+  g_mutex_unlock (&self->lock);
+}
+
+/* The end of video: true once the last captions are in or have taken too long. */
+static gboolean
+is_drained (GstVlmTextPad *self)
+{
+  return g_get_monotonic_time () >= self->eos_deadline
+      || self->idle (self->serial, self->user_data);
+}
+
+/* Waits for the next thing to send. Called with the lock; NULL when flushing. */
+static GstMiniObject *
+wait_for_item (GstVlmTextPad *self)
+{
+  while (!self->flushing) {
+    gint64 now = g_get_monotonic_time ();
+
+    if (!g_queue_is_empty (&self->plan.out))
+      return g_queue_pop_head (&self->plan.out);
+
+    if (self->eos_deadline != 0) {
+      if (is_drained (self)) {
+        gst_vlm_text_plan_finish (&self->plan);
+        g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
+        self->eos_deadline = 0;
+      } else {
+        g_cond_wait_until (&self->cond, &self->lock, now + EOS_POLL);
+      }
+    } else if (self->frame_since == 0 || !self->may_wait
+        || self->plan.style != GST_VLM_TEXT_CUES) {
+      g_cond_wait (&self->cond, &self->lock);
+    } else if (now < self->frame_since + STALL) {
+      g_cond_wait_until (&self->cond, &self->lock, self->frame_since + STALL);
+    } else {
+      GST_WARNING_OBJECT (self, "video waits for text: captions start late from now on; a larger "
+          "queue for video before the muxer lets them start at their frames");
+      gst_vlm_text_plan_hurry (&self->plan);
+    }
+  }
+  return NULL;
+}
+
+static void
+run_task (gpointer user_data)
+{
+  GstVlmTextPad *self = user_data;
+  GstMiniObject *item;
+
+  g_mutex_lock (&self->lock);
+  item = wait_for_item (self);
+  g_mutex_unlock (&self->lock);
+
+  if (item != NULL)
+    send_item (self, item);
+  else
+    gst_pad_pause_task (GST_PAD (self));
+}
+
+/* ---- From the video pad ------------------------------------------------------------------- */
+
+void
+gst_vlm_text_pad_set_sync (GstVlmTextPad *self, gboolean sync)
+{
+  g_mutex_lock (&self->lock);
+  if (self->sync != sync) {
+    self->sync = sync;
+    self->know_style = FALSE;
+  }
+  g_mutex_unlock (&self->lock);
+}
+
+void
+gst_vlm_text_pad_stream_start (GstVlmTextPad *self, GstEvent *stream_start)
+{
+  g_mutex_lock (&self->lock);
+  self->group_id = 0;
+  gst_event_parse_group_id (stream_start, &self->group_id);
+  self->need_stream_start = TRUE;
+  self->eos_deadline = 0;
+  self->flow = GST_FLOW_OK;
+  g_mutex_unlock (&self->lock);
+}
+
+void
+gst_vlm_text_pad_segment (GstVlmTextPad *self, GstEvent *event, guint serial)
+{
+  const GstSegment *segment;
+
+  gst_event_parse_segment (event, &segment);
+
+  g_mutex_lock (&self->lock);
+  gst_vlm_text_plan_finish (&self->plan);
+  gst_vlm_text_plan_restart (&self->plan);
+  gst_event_replace (&self->segment, event);
+  self->need_segment = TRUE;
+  self->reverse = segment->rate < 0;
+  self->serial = serial;
+  wake_unlock (self);
+}
+
+void
+gst_vlm_text_pad_frame (GstVlmTextPad *self, const GstVlmTextFrame *frame)
+{
+  if (!gst_vlm_text_pad_prepare (self))
+    return;
+
+  g_mutex_lock (&self->lock);
+  if (self->flushing || self->flow != GST_FLOW_OK || self->segment == NULL)
+    goto nothing;
+
+  put_stream_events (self);
+  self->frame_since = g_get_monotonic_time ();
+  if (!self->reverse) {
+    guint before = g_queue_get_length (&self->plan.out);
+
+    gst_vlm_text_plan_frame (&self->plan, frame);
+    if (self->plan.style == GST_VLM_TEXT_HELD && g_queue_get_length (&self->plan.out) > before
+        && GST_IS_BUFFER (g_queue_peek_tail (&self->plan.out)))
+      put_held_restart (self);
+  }
+
+  if (self->plan.style == GST_VLM_TEXT_HELD)
+    send_all_unlock (self);
+  else
+    wake_unlock (self);
+  return;
+
+nothing:
+  g_mutex_unlock (&self->lock);
+}
+
+void
+gst_vlm_text_pad_frame_taken (GstVlmTextPad *self)
+{
+  g_mutex_lock (&self->lock);
+  self->frame_since = 0;
+  g_mutex_unlock (&self->lock);
+}
+
+void
+gst_vlm_text_pad_answer (GstVlmTextPad *self, GstVlmAnswer *answer)
+{
+  g_mutex_lock (&self->lock);
+  if (!self->flushing && self->flow == GST_FLOW_OK && !self->reverse && self->know_style
+      && self->serial == answer->serial) {
+    put_stream_events (self);
+    gst_vlm_text_plan_answer (&self->plan, answer);
+  }
+  wake_unlock (self);
+}
+
+void
+gst_vlm_text_pad_eos (GstVlmTextPad *self)
+{
+  if (!gst_vlm_text_pad_prepare (self))
+    return;
+
+  g_mutex_lock (&self->lock);
+  if (self->flushing || self->flow != GST_FLOW_OK) {
+    g_mutex_unlock (&self->lock);
+    return;
+  }
+
+  put_stream_events (self);
+  if (self->plan.style == GST_VLM_TEXT_HELD) {
+    /* No frame is left that a late caption could be drawn on. */
+    g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
+    send_all_unlock (self);
+  } else {
+    self->eos_deadline = g_get_monotonic_time () + EOS_TIMEOUT;
+    wake_unlock (self);
+  }
+}
+
+void
+gst_vlm_text_pad_flush_start (GstVlmTextPad *self, GstEvent *flush_start)
+{
+  g_mutex_lock (&self->lock);
+  self->flushing = TRUE;
+  g_cond_signal (&self->cond);
+  g_mutex_unlock (&self->lock);
+
+  gst_pad_push_event (GST_PAD (self), gst_event_ref (flush_start));
+  gst_pad_pause_task (GST_PAD (self));
+}
+
+/* Nothing of the old stream is left to send. Called with the lock. */
+static void
+forget_stream (GstVlmTextPad *self)
+{
+  GstVlmTextStyle style = self->plan.style;
+  GstClockTime longest_slice = self->plan.longest_slice;
+
+  gst_vlm_text_plan_clear (&self->plan);
+  gst_vlm_text_plan_init (&self->plan, style, longest_slice);
+  self->plan.looked_ahead = self->may_wait;
+  gst_clear_event (&self->segment);
+  /* Its events may have been queued and never sent. */
+  self->need_stream_start = TRUE;
+  self->reverse = FALSE;
+  self->eos_deadline = 0;
+  self->frame_since = 0;
+  self->flow = GST_FLOW_OK;
+}
+
+void
+gst_vlm_text_pad_flush_stop (GstVlmTextPad *self, GstEvent *flush_stop)
+{
+  gst_pad_push_event (GST_PAD (self), gst_event_ref (flush_stop));
+
+  g_mutex_lock (&self->lock);
+  forget_stream (self);
+  self->flushing = !GST_PAD_IS_ACTIVE (GST_PAD (self));
+  g_mutex_unlock (&self->lock);
+
+  if (GST_PAD_IS_ACTIVE (GST_PAD (self)))
+    gst_pad_start_task (GST_PAD (self), run_task, self, NULL);
+}
+
+void
+gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
+{
+  gboolean overlay;
+
+  g_mutex_lock (&self->lock);
+  self->flushing = TRUE;
+  overlay = self->know_style && self->plan.style != GST_VLM_TEXT_CUES;
+  g_cond_signal (&self->cond);
+  g_mutex_unlock (&self->lock);
+
+  /* An overlay blocks its text until the video needs it, which may be never. A new link starts
+   * with STREAM_START, which ends this flush. */
+  if (overlay)
+    gst_pad_push_event (GST_PAD (self), gst_event_new_flush_start ());
+}
+
+/* ---- GObject ------------------------------------------------------------------------------ */
+
+static gboolean
+activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean active)
+{
+  GstVlmTextPad *self = GST_VLM_TEXT_PAD (pad);
+
+  if (mode != GST_PAD_MODE_PUSH)
+    return FALSE;
+
+  g_mutex_lock (&self->lock);
+  self->flushing = !active;
+  if (!active) {
+    forget_stream (self);
+    self->know_style = FALSE;
+  }
+  g_cond_signal (&self->cond);
+  g_mutex_unlock (&self->lock);
+
+  return active ? gst_pad_start_task (pad, run_task, self, NULL) : gst_pad_stop_task (pad);
+}
+
+static void
+gst_vlm_text_pad_init (GstVlmTextPad *self)
+{
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->cond);
+  gst_vlm_text_plan_init (&self->plan, GST_VLM_TEXT_CUES, 0);
+  self->flushing = TRUE;
+  self->need_stream_start = TRUE;
+}
+
+static void
+gst_vlm_text_pad_finalize (GObject *object)
+{
+  GstVlmTextPad *self = GST_VLM_TEXT_PAD (object);
+
+  gst_vlm_text_plan_clear (&self->plan);
+  gst_clear_event (&self->segment);
+  g_cond_clear (&self->cond);
+  g_mutex_clear (&self->lock);
+
+  G_OBJECT_CLASS (gst_vlm_text_pad_parent_class)->finalize (object);
+}
+
+static void
+gst_vlm_text_pad_class_init (GstVlmTextPadClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = gst_vlm_text_pad_finalize;
+}
+
+GstVlmTextPad *
+gst_vlm_text_pad_new (GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data)
+{
+  GstVlmTextPad *self = g_object_new (GST_TYPE_VLM_TEXT_PAD,
+      "name", GST_PAD_TEMPLATE_NAME_TEMPLATE (template),
+      "direction", GST_PAD_SRC, "template", template, NULL);
+
+  self->idle = idle;
+  self->user_data = user_data;
+  gst_pad_set_activatemode_function (GST_PAD (self), activate_mode);
+  gst_pad_use_fixed_caps (GST_PAD (self));
+  g_signal_connect (self, "linked", G_CALLBACK (on_linked), NULL);
+
+  return self;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "textplan.h"
+
+#define LONGEST_CUE (10 * GST_SECOND)
+/* Without the frame that ends it, a slice in a hurry is as long as a viewer may wait for news. */
+#define HURRIED_SLICE GST_SECOND
+/* Ten years: longer than any stream, and far below what overflows in running time. */
+#define FOR_EVER (10 * 365 * 24 * 3600 * GST_SECOND)
+
+void
+gst_vlm_text_plan_init (GstVlmTextPlan *plan, GstVlmTextStyle style, GstClockTime longest_slice)
+{
+  memset (plan, 0, sizeof *plan);
+  g_queue_init (&plan->out);
+  plan->style = style;
+  plan->longest_slice = longest_slice;
+  gst_vlm_text_plan_restart (plan);
+}
+
+void
+gst_vlm_text_plan_clear (GstVlmTextPlan *plan)
+{
+  g_queue_clear_full (&plan->out, (GDestroyNotify) gst_mini_object_unref);
+  g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
+}
+
+void
+gst_vlm_text_plan_restart (GstVlmTextPlan *plan)
+{
+  g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
+  plan->position = GST_CLOCK_TIME_NONE;
+  plan->video_end = GST_CLOCK_TIME_NONE;
+}
+
+/* ---- Pieces ------------------------------------------------------------------------------- */
+
+static void
+put_text (GstVlmTextPlan *plan, const GstVlmAnswer *answer, GstClockTime start, GstClockTime end)
+{
+  gsize length = strlen (answer->text);
+  GstBuffer *buffer = length > 0 ? gst_buffer_new_memdup (answer->text, length)
+      : gst_buffer_new ();
+
+  GST_BUFFER_PTS (buffer) = start;
+  GST_BUFFER_DURATION (buffer) = end - start;
+  g_queue_push_tail (&plan->out, buffer);
+  plan->position = end;
+}
+
+/* Takes the last unsent item away if it is a gap that ends at end; its start then, else end. */
+static GstClockTime
+take_adjacent_gap (GstVlmTextPlan *plan, GstClockTime end)
+{
+  GstMiniObject *last = g_queue_peek_tail (&plan->out);
+  GstClockTime start, duration;
+
+  if (last == NULL || !GST_IS_EVENT (last)
+      || GST_EVENT_TYPE (GST_EVENT_CAST (last)) != GST_EVENT_GAP)
+    return end;
+
+  gst_event_parse_gap (GST_EVENT_CAST (last), &start, &duration);
+  if (start + duration != end)
+    return end;
+
+  gst_mini_object_unref (g_queue_pop_tail (&plan->out));
+  return start;
+}
+
+static void
+put_gap (GstVlmTextPlan *plan, GstClockTime start, GstClockTime end)
+{
+  start = take_adjacent_gap (plan, start);
+  g_queue_push_tail (&plan->out, gst_event_new_gap (start, end - start));
+}
+
+/* There is no text up to end. */
+static void
+skip_to (GstVlmTextPlan *plan, GstClockTime end)
+{
+  if (end <= plan->position)
+    return;
+
+  put_gap (plan, plan->position, end);
+  plan->position = end;
+}
+
+/* ---- Cues --------------------------------------------------------------------------------- */
+
+static void
+end_cue (GstVlmTextPlan *plan, GstClockTime end)
+{
+  GstClockTime start = plan->shown->times.pts;
+
+  end = MIN (end, start + LONGEST_CUE);
+  if (end > start)
+    put_text (plan, plan->shown, start, end);
+  g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
+}
+
+static void
+start_cue (GstVlmTextPlan *plan, GstVlmAnswer *answer)
+{
+  if (GST_CLOCK_TIME_IS_VALID (plan->position))
+    skip_to (plan, answer->times.pts);
+  if (*answer->text != '\0')
+    plan->shown = gst_vlm_answer_ref (answer);
+}
+
+static void
+cue_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+{
+  if (!GST_CLOCK_TIME_IS_VALID (plan->position)) {
+    /* A sink on this pad prerolls on it, long before the first cue's end is known. */
+    put_gap (plan, frame->start, frame->start + 1);
+    plan->position = frame->start;
+  }
+
+  if (plan->shown != NULL && frame->end > plan->shown->times.pts + LONGEST_CUE)
+    end_cue (plan, frame->end);
+  if (plan->shown == NULL)
+    skip_to (plan, MIN (frame->settled, frame->end));
+}
+
+void
+gst_vlm_text_plan_answer (GstVlmTextPlan *plan, GstVlmAnswer *answer)
+{
+  if (plan->style != GST_VLM_TEXT_CUES || !GST_CLOCK_TIME_IS_VALID (answer->times.pts))
+    return;
+
+  if (plan->shown != NULL)
+    end_cue (plan, answer->times.pts);
+  start_cue (plan, answer);
+}
+
+void
+gst_vlm_text_plan_finish (GstVlmTextPlan *plan)
+{
+  if (plan->style == GST_VLM_TEXT_CUES && plan->shown != NULL
+      && GST_CLOCK_TIME_IS_VALID (plan->video_end))
+    end_cue (plan, plan->video_end);
+}
+
+void
+gst_vlm_text_plan_hurry (GstVlmTextPlan *plan)
+{
+  if (plan->style != GST_VLM_TEXT_CUES)
+    return;
+
+  gst_vlm_text_plan_finish (plan);
+  if (GST_CLOCK_TIME_IS_VALID (plan->video_end)) {
+    skip_to (plan, plan->video_end);
+    put_gap (plan, plan->video_end, plan->video_end + 1);
+  }
+  plan->style = GST_VLM_TEXT_SLICES;
+  plan->longest_slice = HURRIED_SLICE;
+  plan->looked_ahead = TRUE;
+}
+
+/* ---- Slices and held text ----------------------------------------------------------------- */
+
+static void
+slice_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+{
+  GstClockTime end = frame->start + plan->longest_slice;
+
+  if (!GST_CLOCK_TIME_IS_VALID (plan->position))
+    plan->position = frame->start;
+
+  if (frame->answer == NULL || *frame->answer->text == '\0') {
+    skip_to (plan, frame->end);
+    return;
+  }
+  if (plan->position > frame->start)
+    return;
+
+  /* The frame that is selected next brings its own text. */
+  if (GST_CLOCK_TIME_IS_VALID (frame->due))
+    end = MIN (end, MAX (frame->due, frame->end));
+  skip_to (plan, frame->start);
+  put_text (plan, frame->answer, frame->start, end);
+  if (plan->looked_ahead)
+    put_gap (plan, end, end + 1);
+}
+
+static void
+hold_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+{
+  if (!GST_CLOCK_TIME_IS_VALID (plan->position))
+    plan->position = frame->start;
+
+  if (frame->answer == NULL) {
+    skip_to (plan, frame->end);
+  } else if (frame->answer != plan->shown) {
+    put_text (plan, frame->answer, frame->start, frame->start + FOR_EVER);
+    g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
+    plan->shown = gst_vlm_answer_ref (frame->answer);
+  }
+}
+
+void
+gst_vlm_text_plan_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+{
+  switch (plan->style) {
+    case GST_VLM_TEXT_CUES:
+      cue_frame (plan, frame);
+      break;
+    case GST_VLM_TEXT_SLICES:
+      slice_frame (plan, frame);
+      break;
+    case GST_VLM_TEXT_HELD:
+      hold_frame (plan, frame);
+      break;
+  }
+  plan->video_end = frame->end;
+}

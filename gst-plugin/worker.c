@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config.h"
+
+#include "worker.h"
+
+typedef enum
+{
+  MODEL_LOADING,
+  MODEL_READY,
+  MODEL_FAILED
+} ModelState;
+
+struct _GstVlmWorker
+{
+  GstVlmWorkerHooks hooks;
+  gpointer user_data;
+
+  /* Between start and stop these belong to the thread, else to the caller. */
+  GThread *thread;
+  gchar *path;
+  VlmLoadOptions options;
+  VlmModel *model;
+  VlmSession *session;
+  GstVlmFrameReader *reader;
+  GCancellable *load_cancellable;
+
+  GMutex lock;
+  GCond cond;                   /* any change of what follows */
+
+  ModelState model_state;
+  gboolean stopping;
+  gboolean flushing;
+  GstVlmJob *waiting;           /* the newest selected frame */
+  GstVlmJob *running;           /* being described; freed by the thread only */
+  GCancellable *cancellable;    /* of running */
+  gboolean stale;               /* a flush came while running was described */
+  guint64 finished_id;          /* of the newest job that has left waiting and running */
+
+  GstVlmWorkerStats counters;   /* its times and ratio are computed on demand */
+  guint64 latency_sum;          /* ns over all completed */
+  gint64 busy;                  /* us spent on captions */
+  gint64 started_at;
+  gint64 running_since;
+};
+
+void
+gst_vlm_job_free (GstVlmJob *job)
+{
+  g_clear_pointer (&job->frame, gst_vlm_frame_free);
+  g_clear_pointer (&job->settings, gst_vlm_settings_free);
+  g_free (job);
+}
+
+/* Takes away the frame that waits, if any, and counts it. Called with the lock. */
+static void
+discard_waiting (GstVlmWorker *worker, guint64 *counter)
+{
+  if (worker->waiting == NULL)
+    return;
+
+  worker->finished_id = MAX (worker->finished_id, worker->waiting->id);
+  g_clear_pointer (&worker->waiting, gst_vlm_job_free);
+  (*counter)++;
+  g_cond_broadcast (&worker->cond);
+}
+
+/* ---- The thread --------------------------------------------------------------------------- */
+
+static void
+report_progress (gdouble fraction, gpointer user_data)
+{
+  GstVlmWorker *worker = user_data;
+
+  worker->hooks.progress (fraction, worker->user_data);
+}
+
+static gboolean
+load_model (GstVlmWorker *worker)
+{
+  g_autoptr (GError) error = NULL;
+  VlmModelInfo info;
+  VlmModel *model = vlm_model_load (worker->path, &worker->options, report_progress, worker,
+      worker->load_cancellable, &error);
+
+  if (model != NULL) {
+    vlm_model_get_info (model, &info);
+    if (!info.has_vision) {
+      g_set_error (&error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
+          "%s: a model for text only cannot see pictures", info.path);
+      g_clear_pointer (&model, vlm_model_unref);
+    }
+  }
+
+  /* The old model was held until here so that an unchanged one is found again, not read again. */
+  g_clear_pointer (&worker->model, vlm_model_unref);
+  worker->model = model;
+  if (model != NULL)
+    worker->session = vlm_session_new (model);
+
+  worker->hooks.loaded (model, error, worker->user_data);
+
+  g_mutex_lock (&worker->lock);
+  worker->model_state = model != NULL ? MODEL_READY : MODEL_FAILED;
+  if (model == NULL)
+    discard_waiting (worker, &worker->counters.dropped);
+  g_cond_broadcast (&worker->cond);
+  g_mutex_unlock (&worker->lock);
+
+  return model != NULL;
+}
+
+/* Waits for a frame and makes it the running one; NULL when stopping. */
+static GstVlmJob *
+take_job (GstVlmWorker *worker)
+{
+  GstVlmJob *job = NULL;
+
+  g_mutex_lock (&worker->lock);
+  while (!worker->stopping && worker->waiting == NULL)
+    g_cond_wait (&worker->cond, &worker->lock);
+  if (!worker->stopping) {
+    job = g_steal_pointer (&worker->waiting);
+    worker->running = job;
+    worker->stale = FALSE;
+    worker->cancellable = g_cancellable_new ();
+    worker->running_since = g_get_monotonic_time ();
+  }
+  g_mutex_unlock (&worker->lock);
+
+  return job;
+}
+
+static GstVlmAnswer *
+describe (GstVlmWorker *worker, const GstVlmJob *job, GError **error)
+{
+  VlmRequest request = VLM_REQUEST_INIT;
+  VlmWatch watch = { NULL, NULL, NULL, worker->cancellable };
+  VlmResult result = { 0 };
+  VlmImage image;
+  GstVlmAnswer *answer;
+
+  if (!gst_vlm_frame_reader_read (worker->reader, job->frame, &image, error))
+    return NULL;
+
+  gst_vlm_settings_fill_request (job->settings, &request);
+  request.images = &image;
+  request.n_images = 1;
+  if (!vlm_session_generate (worker->session, &request, &watch, &result, error))
+    return NULL;
+
+  answer = gst_vlm_answer_new ();
+  answer->id = job->id;
+  answer->serial = job->serial;
+  answer->times = job->times;
+  answer->text = g_steal_pointer (&result.text);
+  answer->n_prompt_tokens = result.n_prompt_tokens;
+  answer->n_image_tokens = result.n_image_tokens;
+  answer->n_tokens = result.n_ids;
+  answer->finish_reason = result.finish_reason;
+  answer->latency = (g_get_monotonic_time () - job->selected_at) * GST_USECOND;
+  vlm_result_clear (&result);
+
+  return answer;
+}
+
+/* No flush has come since the job was taken. */
+static gboolean
+is_wanted (GstVlmWorker *worker)
+{
+  gboolean wanted;
+
+  g_mutex_lock (&worker->lock);
+  wanted = !worker->stale;
+  g_mutex_unlock (&worker->lock);
+
+  return wanted;
+}
+
+/* Called with the lock. */
+static void
+count_outcome (GstVlmWorker *worker, gboolean wanted, const GstVlmAnswer *answer)
+{
+  worker->busy += g_get_monotonic_time () - worker->running_since;
+  worker->running_since = 0;
+
+  if (!wanted) {
+    worker->counters.cancelled++;
+  } else if (answer == NULL) {
+    worker->counters.failed++;
+  } else {
+    worker->counters.completed++;
+    worker->counters.last_latency = answer->latency;
+    worker->latency_sum += answer->latency;
+  }
+}
+
+static void
+run_job (GstVlmWorker *worker, GstVlmJob *job)
+{
+  g_autoptr (GError) error = NULL;
+  GstVlmAnswer *answer = describe (worker, job, &error);
+  gboolean wanted = is_wanted (worker);
+
+  if (wanted && answer != NULL)
+    worker->hooks.answered (answer, worker->user_data);
+  else if (wanted)
+    worker->hooks.failed (job, error, worker->user_data);
+
+  /* Only now, with the outcome delivered, does the job count as finished. */
+  g_mutex_lock (&worker->lock);
+  count_outcome (worker, wanted, answer);
+  worker->running = NULL;
+  worker->finished_id = MAX (worker->finished_id, job->id);
+  g_clear_object (&worker->cancellable);
+  g_cond_broadcast (&worker->cond);
+  g_mutex_unlock (&worker->lock);
+
+  g_clear_pointer (&answer, gst_vlm_answer_unref);
+  gst_vlm_job_free (job);
+}
+
+static gpointer
+run (gpointer user_data)
+{
+  GstVlmWorker *worker = user_data;
+  GstVlmJob *job;
+
+  worker->reader = gst_vlm_frame_reader_new ();
+  if (load_model (worker)) {
+    while ((job = take_job (worker)) != NULL)
+      run_job (worker, job);
+  }
+
+  g_clear_pointer (&worker->session, vlm_session_free);
+  g_clear_pointer (&worker->reader, gst_vlm_frame_reader_free);
+
+  return NULL;
+}
+
+/* ---- Life --------------------------------------------------------------------------------- */
+
+GstVlmWorker *
+gst_vlm_worker_new (const GstVlmWorkerHooks *hooks, gpointer user_data)
+{
+  GstVlmWorker *worker = g_new0 (GstVlmWorker, 1);
+
+  worker->hooks = *hooks;
+  worker->user_data = user_data;
+  worker->counters.last_latency = GST_CLOCK_TIME_NONE;
+  /* Nothing is accepted before the first start. */
+  worker->model_state = MODEL_FAILED;
+  g_mutex_init (&worker->lock);
+  g_cond_init (&worker->cond);
+
+  return worker;
+}
+
+void
+gst_vlm_worker_free (GstVlmWorker *worker)
+{
+  g_assert (worker->thread == NULL);
+
+  gst_vlm_worker_release_model (worker);
+  g_free (worker->path);
+  g_cond_clear (&worker->cond);
+  g_mutex_clear (&worker->lock);
+  g_free (worker);
+}
+
+gboolean
+gst_vlm_worker_start (GstVlmWorker *worker, const gchar *path, const VlmLoadOptions *options,
+    GError **error)
+{
+  g_assert (worker->thread == NULL);
+
+  g_free (worker->path);
+  worker->path = g_strdup (path);
+  worker->options = *options;
+  worker->load_cancellable = g_cancellable_new ();
+  worker->model_state = MODEL_LOADING;
+  worker->stopping = FALSE;
+  worker->flushing = FALSE;
+  worker->counters = (GstVlmWorkerStats) { .last_latency = GST_CLOCK_TIME_NONE };
+  worker->finished_id = 0;
+  worker->latency_sum = 0;
+  worker->busy = 0;
+  worker->started_at = g_get_monotonic_time ();
+
+  worker->thread = g_thread_try_new ("vlmcaption", run, worker, error);
+  if (worker->thread == NULL) {
+    g_clear_object (&worker->load_cancellable);
+    worker->model_state = MODEL_FAILED;
+    return FALSE;
+  }
+  return TRUE;
+}
+
+void
+gst_vlm_worker_stop (GstVlmWorker *worker)
+{
+  if (worker->thread == NULL)
+    return;
+
+  gst_vlm_worker_begin_flush (worker);
+
+  g_mutex_lock (&worker->lock);
+  worker->stopping = TRUE;
+  g_cond_broadcast (&worker->cond);
+  g_mutex_unlock (&worker->lock);
+  g_cancellable_cancel (worker->load_cancellable);
+
+  g_thread_join (g_steal_pointer (&worker->thread));
+  g_clear_object (&worker->load_cancellable);
+}
+
+void
+gst_vlm_worker_release_model (GstVlmWorker *worker)
+{
+  g_clear_pointer (&worker->model, vlm_model_unref);
+}
+
+void
+gst_vlm_worker_begin_flush (GstVlmWorker *worker)
+{
+  g_autoptr (GCancellable) cancellable = NULL;
+
+  g_mutex_lock (&worker->lock);
+  worker->flushing = TRUE;
+  discard_waiting (worker, &worker->counters.cancelled);
+  if (worker->running != NULL) {
+    worker->stale = TRUE;
+    g_set_object (&cancellable, worker->cancellable);
+  }
+  g_cond_broadcast (&worker->cond);
+  g_mutex_unlock (&worker->lock);
+
+  /* Outside the lock: handlers of the engine may run in here. */
+  g_cancellable_cancel (cancellable);
+}
+
+void
+gst_vlm_worker_end_flush (GstVlmWorker *worker)
+{
+  g_mutex_lock (&worker->lock);
+  worker->flushing = FALSE;
+  g_mutex_unlock (&worker->lock);
+}
+
+/* ---- Frames ------------------------------------------------------------------------------- */
+
+gboolean
+gst_vlm_worker_is_useful (GstVlmWorker *worker)
+{
+  gboolean useful;
+
+  g_mutex_lock (&worker->lock);
+  useful = worker->model_state != MODEL_FAILED;
+  g_mutex_unlock (&worker->lock);
+
+  return useful;
+}
+
+/* Puts the job into the slot; FALSE (the job is freed) if none is wanted. Called with the lock. */
+static gboolean
+put_job (GstVlmWorker *worker, GstVlmJob *job)
+{
+  if (worker->flushing || worker->model_state == MODEL_FAILED) {
+    gst_vlm_job_free (job);
+    return FALSE;
+  }
+
+  discard_waiting (worker, &worker->counters.dropped);
+  worker->waiting = job;
+  worker->counters.submitted++;
+  g_cond_broadcast (&worker->cond);
+
+  return TRUE;
+}
+
+void
+gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job)
+{
+  g_mutex_lock (&worker->lock);
+  put_job (worker, job);
+  g_mutex_unlock (&worker->lock);
+}
+
+gboolean
+gst_vlm_worker_finish (GstVlmWorker *worker, GstVlmJob *job)
+{
+  guint64 id = job->id;
+  gboolean finished;
+
+  g_mutex_lock (&worker->lock);
+  if (put_job (worker, job)) {
+    while (!worker->flushing && worker->finished_id < id)
+      g_cond_wait (&worker->cond, &worker->lock);
+  }
+  finished = !worker->flushing;
+  g_mutex_unlock (&worker->lock);
+
+  return finished;
+}
+
+gboolean
+gst_vlm_worker_is_idle (GstVlmWorker *worker, guint serial)
+{
+  gboolean idle;
+
+  g_mutex_lock (&worker->lock);
+  idle = (worker->running == NULL || worker->running->serial != serial)
+      && (worker->waiting == NULL || worker->waiting->serial != serial);
+  g_mutex_unlock (&worker->lock);
+
+  return idle;
+}
+
+GstClockTime
+gst_vlm_worker_get_oldest_pts (GstVlmWorker *worker, guint serial)
+{
+  GstClockTime pts = GST_CLOCK_TIME_NONE;
+
+  g_mutex_lock (&worker->lock);
+  if (worker->running != NULL && worker->running->serial == serial)
+    pts = worker->running->times.pts;
+  else if (worker->waiting != NULL && worker->waiting->serial == serial)
+    pts = worker->waiting->times.pts;
+  g_mutex_unlock (&worker->lock);
+
+  return pts;
+}
+
+void
+gst_vlm_worker_get_stats (GstVlmWorker *worker, GstVlmWorkerStats *stats)
+{
+  gint64 now = g_get_monotonic_time ();
+  gint64 busy, elapsed;
+
+  g_mutex_lock (&worker->lock);
+  *stats = worker->counters;
+  stats->mean_latency = GST_CLOCK_TIME_NONE;
+  if (stats->completed > 0)
+    stats->mean_latency = worker->latency_sum / stats->completed;
+  busy = worker->busy;
+  if (worker->running_since > 0)
+    busy += now - worker->running_since;
+  elapsed = now - worker->started_at;
+  stats->busy_ratio = elapsed > 0 ? (gdouble) busy / elapsed : 0;
+  g_mutex_unlock (&worker->lock);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The thread that loads the model and makes captions: one is made at a time, at most one more
+ * frame waits, and a newer frame takes the place of the one that waits.
+ */
+
+#ifndef GST_VLM_WORKER_H
+#define GST_VLM_WORKER_H
+
+#include "answer.h"
+#include "frame.h"
+#include "settings.h"
+
+G_BEGIN_DECLS
+
+typedef struct _GstVlmWorker GstVlmWorker;
+
+/* One selected frame and how it is to be described. */
+typedef struct
+{
+  guint64 id;
+  guint serial;                 /* copied into the answer */
+  GstVlmTimes times;
+  GstVlmFrame *frame;           /* owned */
+  GstVlmSettings *settings;     /* owned */
+  gint64 selected_at;           /* g_get_monotonic_time () */
+} GstVlmJob;
+
+void gst_vlm_job_free (GstVlmJob *job);
+
+/*
+ * Called from the worker's thread with no lock held. Between gst_vlm_worker_start() and
+ * gst_vlm_worker_stop() loaded is called exactly once.
+ */
+typedef struct
+{
+  void (*progress) (gdouble fraction, gpointer user_data);
+  /* model is NULL if it failed or was cancelled (G_IO_ERROR_CANCELLED); error says which. */
+  void (*loaded) (VlmModel *model, const GError *error, gpointer user_data);
+  void (*answered) (GstVlmAnswer *answer, gpointer user_data);
+  void (*failed) (const GstVlmJob *job, const GError *error, gpointer user_data);
+} GstVlmWorkerHooks;
+
+typedef struct
+{
+  guint64 submitted;            /* selected frames handed over */
+  guint64 completed;
+  guint64 dropped;              /* replaced by a newer one, or no model came */
+  guint64 failed;
+  guint64 cancelled;            /* by a flush or by stopping */
+  GstClockTime last_latency;    /* NONE before the first caption */
+  GstClockTime mean_latency;
+  gdouble busy_ratio;           /* share of the time since start spent on captions */
+} GstVlmWorkerStats;
+
+GstVlmWorker *gst_vlm_worker_new (const GstVlmWorkerHooks *hooks, gpointer user_data);
+
+/* Must be stopped. */
+void gst_vlm_worker_free (GstVlmWorker *worker);
+
+/* Starts the thread, which loads the model first. Counters start again. */
+gboolean gst_vlm_worker_start (GstVlmWorker *worker, const gchar *path,
+    const VlmLoadOptions *options, GError **error);
+
+/* Cancels what is going on and joins the thread; the model stays held. */
+void gst_vlm_worker_stop (GstVlmWorker *worker);
+
+/* Drops the held model. The worker must be stopped. */
+void gst_vlm_worker_release_model (GstVlmWorker *worker);
+
+/* Cancels captions, refuses new ones and releases waiters, without waiting for anything. */
+void gst_vlm_worker_begin_flush (GstVlmWorker *worker);
+void gst_vlm_worker_end_flush (GstVlmWorker *worker);
+
+/* FALSE once loading has failed: no frame needs to be copied any more. */
+gboolean gst_vlm_worker_is_useful (GstVlmWorker *worker);
+
+/* Hands a frame over and returns at once. (transfer full) */
+void gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job);
+
+/*
+ * Hands a frame over and waits until it has been answered or has failed, also for the model to
+ * load. (transfer full) FALSE if a flush or a stop ended the wait.
+ */
+gboolean gst_vlm_worker_finish (GstVlmWorker *worker, GstVlmJob *job);
+
+/* Whether no frame of this serial is being described or waiting for it. */
+gboolean gst_vlm_worker_is_idle (GstVlmWorker *worker, guint serial);
+
+/* The PTS of the oldest frame of this serial that is being described or waiting, else NONE. */
+GstClockTime gst_vlm_worker_get_oldest_pts (GstVlmWorker *worker, guint serial);
+
+void gst_vlm_worker_get_stats (GstVlmWorker *worker, GstVlmWorkerStats *stats);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GstVlmJob, gst_vlm_job_free)
+
+G_END_DECLS
+
+#endif

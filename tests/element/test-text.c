@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The text pad: what it sends towards files, overlays and muxers, and that nothing locks up. */
+
+#include <string.h>
+
+#include "gst-plugin/textplan.h"
+#include "tests/element/element-helpers.h"
+#include "tests/element/scripted-engine.h"
+
+GST_PLUGIN_STATIC_DECLARE (vlmcaption);
+
+#define MS GST_MSECOND
+#define NONE GST_CLOCK_TIME_NONE
+
+/* ---- The plan alone ----------------------------------------------------------------------- */
+
+/* What lies in the plan's queue as "gap 0+100 text 100+900:words", in ms; sub-ms gaps as "tick". */
+static gchar *
+take_plan (GstVlmTextPlan *plan)
+{
+  GString *s = g_string_new (NULL);
+  GstMiniObject *item;
+
+  while ((item = g_queue_pop_head (&plan->out)) != NULL) {
+    GstClockTime start, duration;
+
+    if (s->len > 0)
+      g_string_append_c (s, ' ');
+    if (GST_IS_EVENT (item)) {
+      gst_event_parse_gap (GST_EVENT_CAST (item), &start, &duration);
+      if (duration < MS)
+        g_string_append_printf (s, "tick %u", (guint) (start / MS));
+      else
+        g_string_append_printf (s, "gap %u+%u", (guint) (start / MS), (guint) (duration / MS));
+    } else {
+      GstBuffer *buffer = GST_BUFFER_CAST (item);
+      GstMapInfo map;
+
+      gst_buffer_map (buffer, &map, GST_MAP_READ);
+      g_string_append_printf (s, "text %u+%" G_GUINT64_FORMAT ":%.*s",
+          (guint) (GST_BUFFER_PTS (buffer) / MS), GST_BUFFER_DURATION (buffer) / MS,
+          (gint) map.size, (const gchar *) map.data);
+      gst_buffer_unmap (buffer, &map);
+    }
+    gst_mini_object_unref (item);
+  }
+  return g_string_free (s, FALSE);
+}
+
+#define check_plan(plan, expected) \
+  G_STMT_START { \
+    g_autofree gchar *check_plan_found = take_plan (plan); \
+    g_assert_cmpstr (check_plan_found, ==, expected); \
+  } G_STMT_END
+
+static GstVlmAnswer *
+make_answer (GstClockTime pts, const gchar *text)
+{
+  GstVlmAnswer *answer = gst_vlm_answer_new ();
+
+  answer->times.pts = pts;
+  answer->text = g_strdup (text);
+  return answer;
+}
+
+/* A frame of 100 ms. */
+static void
+plan_frame (GstVlmTextPlan *plan, GstClockTime start, GstClockTime due, GstClockTime settled,
+    GstVlmAnswer *answer)
+{
+  GstVlmTextFrame frame = { start, start + 100 * MS, due, settled, answer };
+
+  gst_vlm_text_plan_frame (plan, &frame);
+}
+
+static void
+test_plan_cues (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
+  g_autoptr (GstVlmAnswer) b = make_answer (1000 * MS, "b");
+  g_autoptr (GstVlmAnswer) empty = make_answer (2000 * MS, "");
+  g_autoptr (GstVlmAnswer) c = make_answer (3000 * MS, "c");
+  GstVlmTextPlan plan;
+  guint i;
+
+  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+
+  /* A sink can preroll at once, although the first caption is not there. */
+  plan_frame (&plan, 0, NONE, 0, NULL);
+  check_plan (&plan, "tick 0");
+  plan_frame (&plan, 100 * MS, NONE, 0, NULL);
+  check_plan (&plan, "");
+
+  /* A cue is sent when the next one is known, and starts at its own frame. */
+  gst_vlm_text_plan_answer (&plan, a);
+  check_plan (&plan, "");
+  gst_vlm_text_plan_answer (&plan, b);
+  check_plan (&plan, "text 0+1000:a");
+
+  /* An empty caption ends the one before and is a gap. */
+  gst_vlm_text_plan_answer (&plan, empty);
+  check_plan (&plan, "text 1000+1000:b");
+  for (i = 20; i < 30; i++)
+    plan_frame (&plan, i * 100 * MS, NONE, (i + 1) * 100 * MS, NULL);
+  check_plan (&plan, "gap 2000+1000");
+
+  /* No cue is longer than ten seconds. */
+  gst_vlm_text_plan_answer (&plan, c);
+  plan_frame (&plan, 12900 * MS, NONE, 13000 * MS, NULL);
+  check_plan (&plan, "");
+  plan_frame (&plan, 13000 * MS, NONE, 13100 * MS, NULL);
+  check_plan (&plan, "text 3000+10000:c gap 13000+100");
+
+  gst_vlm_text_plan_clear (&plan);
+}
+
+static void
+test_plan_cues_end (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
+  GstVlmTextPlan plan;
+
+  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  gst_vlm_text_plan_answer (&plan, a);
+  plan_frame (&plan, 0, NONE, 100 * MS, NULL);
+  plan_frame (&plan, 400 * MS, NONE, 500 * MS, NULL);
+  gst_vlm_text_plan_finish (&plan);
+  check_plan (&plan, "tick 0 text 0+500:a");
+
+  gst_vlm_text_plan_clear (&plan);
+}
+
+/* A gap never covers the place of a caption that is being made. */
+static void
+test_plan_cues_settled (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (200 * MS, "a");
+  GstVlmTextPlan plan;
+
+  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  plan_frame (&plan, 0, NONE, 100 * MS, NULL);
+  plan_frame (&plan, 100 * MS, NONE, 200 * MS, NULL);
+  plan_frame (&plan, 200 * MS, NONE, 200 * MS, NULL);
+  plan_frame (&plan, 300 * MS, NONE, 200 * MS, NULL);
+  check_plan (&plan, "tick 0 gap 0+200");
+  gst_vlm_text_plan_answer (&plan, a);
+  gst_vlm_text_plan_finish (&plan);
+  check_plan (&plan, "text 200+200:a");
+
+  gst_vlm_text_plan_clear (&plan);
+}
+
+static void
+test_plan_slices (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
+  g_autoptr (GstVlmAnswer) b = make_answer (600 * MS, "b");
+  GstVlmTextPlan plan;
+  guint i;
+
+  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_SLICES, 250 * MS);
+  plan_frame (&plan, 0, 600 * MS, 100 * MS, a);
+  check_plan (&plan, "text 0+250:a");
+  for (i = 1; i < 6; i++)
+    plan_frame (&plan, i * 100 * MS, 600 * MS, NONE, a);
+  /* Each frame starts inside a slice; none reaches beyond the next selection. */
+  check_plan (&plan, "gap 250+50 text 300+250:a");
+  plan_frame (&plan, 600 * MS, 1200 * MS, NONE, b);
+  check_plan (&plan, "gap 550+50 text 600+250:b");
+
+  /* Without a caption there is a gap for each frame. */
+  plan_frame (&plan, 900 * MS, NONE, NONE, NULL);
+  check_plan (&plan, "gap 850+150");
+
+  gst_vlm_text_plan_clear (&plan);
+}
+
+static void
+test_plan_held (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
+  g_autoptr (GstVlmAnswer) b = make_answer (100 * MS, "b");
+  GstVlmTextPlan plan;
+
+  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_HELD, 0);
+  plan_frame (&plan, 0, NONE, NONE, NULL);
+  plan_frame (&plan, 100 * MS, NONE, NONE, NULL);
+  check_plan (&plan, "gap 0+200");
+  /* From the frame on that passes when it arrives, and practically for ever. */
+  plan_frame (&plan, 200 * MS, NONE, NONE, a);
+  plan_frame (&plan, 300 * MS, NONE, NONE, a);
+  check_plan (&plan, "text 200+315360000000:a");
+  plan_frame (&plan, 400 * MS, NONE, NONE, b);
+  check_plan (&plan, "text 400+315360000000:b");
+
+  gst_vlm_text_plan_clear (&plan);
+}
+
+/* A muxer that waits for text gets what there is, and slices from then on. */
+static void
+test_plan_hurry (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
+  GstVlmTextPlan plan;
+
+  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  plan_frame (&plan, 0, NONE, 0, NULL);
+  gst_vlm_text_plan_hurry (&plan);
+  check_plan (&plan, "tick 0 gap 0+100");
+  plan_frame (&plan, 100 * MS, NONE, NONE, a);
+  check_plan (&plan, "text 100+1000:a tick 1100");
+  plan_frame (&plan, 200 * MS, NONE, NONE, a);
+  check_plan (&plan, "");
+
+  gst_vlm_text_plan_clear (&plan);
+}
+
+/* ---- The pad in a pipeline ---------------------------------------------------------------- */
+
+typedef struct
+{
+  GMutex lock;
+  GString *log;                 /* "stream-start caps segment gap text ... eos" */
+  guint texts;
+} Record;
+
+static GstPadProbeReturn
+record_item (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Record *record = user_data;
+
+  g_mutex_lock (&record->lock);
+  if (info->type & GST_PAD_PROBE_TYPE_BUFFER) {
+    GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+
+    g_assert_true (GST_BUFFER_PTS_IS_VALID (buffer));
+    g_assert_true (GST_BUFFER_DURATION_IS_VALID (buffer));
+    g_string_append (record->log, "text ");
+    record->texts++;
+  } else {
+    GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info);
+    GstClockTime start, duration;
+
+    if (GST_EVENT_TYPE (event) == GST_EVENT_GAP) {
+      gst_event_parse_gap (event, &start, &duration);
+      g_assert_true (GST_CLOCK_TIME_IS_VALID (duration) && duration > 0);
+    }
+    g_string_append_printf (record->log, "%s ", GST_EVENT_TYPE_NAME (event));
+  }
+  g_mutex_unlock (&record->lock);
+
+  return GST_PAD_PROBE_OK;
+}
+
+static gboolean
+log_has (Record *record, const gchar *needle)
+{
+  gboolean has;
+
+  g_mutex_lock (&record->lock);
+  has = strstr (record->log->str, needle) != NULL;
+  g_mutex_unlock (&record->lock);
+
+  return has;
+}
+
+static GstPadProbeReturn
+count_frame (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  g_atomic_int_inc ((gint *) user_data);
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+probe (GstElement *pipeline, const gchar *element, const gchar *pad_name, GstPadProbeType type,
+    GstPadProbeCallback callback, gpointer user_data)
+{
+  GstElement *found = gst_bin_get_by_name (GST_BIN (pipeline), element);
+  GstPad *pad = gst_element_get_static_pad (found, pad_name);
+
+  g_assert_nonnull (pad);
+  gst_pad_add_probe (pad, type, callback, user_data, NULL);
+  gst_object_unref (pad);
+  gst_object_unref (found);
+}
+
+/* Plays a launch line, in which "v" is the element, to its end; checks frames in = frames out. */
+static void
+play (const gchar *line, Record *record)
+{
+  g_autoptr (GError) error = NULL;
+  GstElement *pipeline = gst_parse_launch (line, &error);
+  GstBus *bus;
+  GstMessage *message;
+  gint in = 0, out = 0;
+
+  g_assert_no_error (error);
+  record->log = g_string_new (NULL);
+  record->texts = 0;
+  probe (pipeline, "v", "sink", GST_PAD_PROBE_TYPE_BUFFER, count_frame, &in);
+  probe (pipeline, "v", "src", GST_PAD_PROBE_TYPE_BUFFER, count_frame, &out);
+  probe (pipeline, "v", "text", GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
+      record_item, record);
+
+  bus = gst_element_get_bus (pipeline);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  message = gst_bus_timed_pop_filtered (bus, PATIENCE * GST_USECOND,
+      GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  if (message == NULL || GST_MESSAGE_TYPE (message) != GST_MESSAGE_EOS)
+    g_error ("no end: %s, %d frames in, %d out, text: %s", line, in, out, record->log->str);
+  gst_message_unref (message);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  g_assert_cmpint (in, >, 0);
+  g_assert_cmpint (in, ==, out);
+  g_assert_true (g_str_has_prefix (record->log->str, "stream-start caps segment "));
+
+  gst_object_unref (bus);
+  gst_object_unref (pipeline);
+}
+
+#define SOURCE "videotestsrc pattern=ball num-buffers=45 "
+#define LIVE "videotestsrc pattern=ball num-buffers=15 is-live=true "
+
+/* Every way to link to an overlay comes to its end. */
+static void
+test_overlay (void)
+{
+  static const gchar *const lines[] = {
+    SOURCE "! vlmcaption name=v : textoverlay ! fakesink",
+    SOURCE "! vlmcaption name=v mode=async : textoverlay ! fakesink",
+    SOURCE "! vlmcaption name=v mode=sync interval=0 : textoverlay ! fakesink",
+    SOURCE "! vlmcaption name=v mode=sync interval=50000000 ! queue ! textoverlay name=t ! fakesink "
+        "v.text ! queue ! t.text_sink",
+    SOURCE "! vlmcaption name=v mode=async interval=50000000 ! queue ! textoverlay name=t "
+        "! fakesink v.text ! t.text_sink",
+    SOURCE "! vlmcaption name=v mode=sync ! queue ! textoverlay name=t ! queue ! fakesink "
+        "v.text ! queue ! t.text_sink",
+    LIVE "! vlmcaption name=v : textoverlay ! fakesink sync=true",
+    LIVE "! vlmcaption name=v mode=sync : textoverlay ! fakesink sync=true",
+    LIVE "! vlmcaption name=v mode=async interval=0 : textoverlay ! fakesink sync=true",
+  };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (lines); i++) {
+    Record record = { 0 };
+
+    play (lines[i], &record);
+    if (strstr (lines[i], "mode=sync") != NULL)
+      g_assert_cmpuint (record.texts, >, 0);
+    g_string_free (record.log, TRUE);
+  }
+}
+
+/* Files get each caption once; the pad comes to its end after the last one. */
+static void
+test_file (void)
+{
+  Record record = { 0 };
+
+  play ("videotestsrc num-buffers=91 ! vlmcaption name=v mode=sync ! fakesink "
+      "v.text ! fakesink", &record);
+  g_assert_cmpuint (record.texts, ==, 4);
+  g_assert_true (g_str_has_suffix (record.log->str, "text eos "));
+  g_string_free (record.log, TRUE);
+
+  /* In PAUSED the text sink must preroll, too: play() would find no end otherwise. */
+  play ("videotestsrc num-buffers=31 ! vlmcaption name=v mode=async ! fakesink sync=true "
+      "v.text ! fakesink sync=true", &record);
+  g_assert_cmpuint (record.texts, >=, 1);
+  g_string_free (record.log, TRUE);
+}
+
+static void
+test_muxer (void)
+{
+  Record record = { 0 };
+
+  play (SOURCE "! vlmcaption name=v mode=sync ! jpegenc ! matroskamux name=m ! fakesink "
+      "v.text ! m.", &record);
+  g_assert_cmpuint (record.texts, ==, 2);
+  g_string_free (record.log, TRUE);
+
+  /* Unqueued and async: the muxer holds video back; text must give way. */
+  play (SOURCE "! vlmcaption name=v mode=async ! jpegenc ! matroskamux name=m ! fakesink "
+      "v.text ! m.", &record);
+  g_string_free (record.log, TRUE);
+}
+
+/* ---- The pad by hand ---------------------------------------------------------------------- */
+
+typedef struct
+{
+  Fixture *f;
+  GstPad *text;
+  GstElement *sink;
+  Record record;
+} TextFixture;
+
+static void
+text_fixture_init (TextFixture *t, Fixture *f)
+{
+  GstPad *peer;
+
+  t->f = f;
+  t->record.log = g_string_new (NULL);
+  t->record.texts = 0;
+  t->text = gst_element_request_pad_simple (f->element, "text");
+  g_assert_nonnull (t->text);
+  gst_pad_add_probe (t->text, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM
+      | GST_PAD_PROBE_TYPE_EVENT_FLUSH, record_item, &t->record, NULL);
+  t->sink = gst_element_factory_make ("fakesink", NULL);
+  g_object_set (t->sink, "async", FALSE, "sync", FALSE, NULL);
+  gst_element_set_state (t->sink, GST_STATE_PLAYING);
+  peer = gst_element_get_static_pad (t->sink, "sink");
+  g_assert_cmpint (gst_pad_link_full (t->text, peer, GST_PAD_LINK_CHECK_NOTHING), ==,
+      GST_PAD_LINK_OK);
+  gst_object_unref (peer);
+}
+
+static void
+text_fixture_clear (TextFixture *t)
+{
+  gst_element_release_request_pad (t->f->element, t->text);
+  gst_object_unref (t->text);
+  gst_element_set_state (t->sink, GST_STATE_NULL);
+  gst_object_unref (t->sink);
+  g_string_free (t->record.log, TRUE);
+}
+
+/* Video's end passes at once; text's end waits for the caption that is being made. */
+static void
+test_eos_drains (void)
+{
+  TextFixture t = { 0 };
+  GstEvent *event;
+  GstEventType type;
+
+  text_fixture_init (&t, fixture_new ("mode", "async", NULL));
+  scripted_hold_captions ();
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  g_assert_true (gst_harness_push_event (t.f->h, gst_event_new_eos ()));
+  do {
+    event = gst_harness_pull_event (t.f->h);
+    type = GST_EVENT_TYPE (event);
+    gst_event_unref (event);
+  } while (type != GST_EVENT_EOS);
+  wait_until (log_has (&t.record, "gap"));
+  g_assert_false (log_has (&t.record, "eos"));
+
+  scripted_permit (1);
+  wait_until (log_has (&t.record, "eos"));
+  g_assert_true (g_str_has_suffix (t.record.log->str, "text eos "));
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
+/* The text stream has an id and group of its own and the segment of the video. */
+static void
+test_stream_events (void)
+{
+  TextFixture t = { 0 };
+  GstEvent *event = gst_event_new_stream_start ("video");
+  GstSegment video;
+  const GstSegment *text;
+  const gchar *stream_id;
+  GstStreamFlags flags;
+  guint group;
+
+  text_fixture_init (&t, fixture_new ("mode", "async", NULL));
+  gst_event_set_group_id (event, 1234);
+  gst_harness_push_event (t.f->h, event);
+  gst_harness_set_src_caps_str (t.f->h,
+      "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
+  gst_segment_init (&video, GST_FORMAT_TIME);
+  video.base = 77;
+  gst_harness_push_event (t.f->h, gst_event_new_segment (&video));
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  wait_until (log_has (&t.record, "stream-start caps segment gap"));
+
+  event = gst_pad_get_sticky_event (t.text, GST_EVENT_STREAM_START, 0);
+  gst_event_parse_stream_start (event, &stream_id);
+  gst_event_parse_stream_flags (event, &flags);
+  g_assert_cmpstr (stream_id, ==, "video/text");
+  g_assert_true (flags & GST_STREAM_FLAG_SPARSE);
+  g_assert_true (gst_event_parse_group_id (event, &group) && group == 1234);
+  gst_event_unref (event);
+  event = gst_pad_get_sticky_event (t.text, GST_EVENT_SEGMENT, 0);
+  gst_event_parse_segment (event, &text);
+  g_assert_cmpuint (text->base, ==, 77);
+  gst_event_unref (event);
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
+static void
+test_flush_text (void)
+{
+  TextFixture t = { 0 };
+  GstSegment segment;
+  guint i;
+
+  text_fixture_init (&t, fixture_new ("mode", "async", "interval", "0", NULL));
+  for (i = 0; i < 20; i++) {
+    g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+    g_assert_cmpint (fixture_push (t.f, 1), ==, GST_FLOW_OK);
+    gst_harness_push_event (t.f->h, gst_event_new_flush_start ());
+    gst_harness_push_event (t.f->h, gst_event_new_flush_stop (TRUE));
+    gst_segment_init (&segment, GST_FORMAT_TIME);
+    gst_harness_push_event (t.f->h, gst_event_new_segment (&segment));
+  }
+  g_assert_true (log_has (&t.record, "flush-start flush-stop"));
+  g_assert_cmpint (fixture_push (t.f, 5), ==, GST_FLOW_OK);
+  g_assert_true (gst_harness_push_event (t.f->h, gst_event_new_eos ()));
+  wait_until (log_has (&t.record, "eos"));
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
+static gpointer
+push_many (gpointer user_data)
+{
+  Fixture *f = user_data;
+  guint i;
+
+  for (i = 0; i < 2000; i++) {
+    g_assert_cmpint (fixture_push (f, i), ==, GST_FLOW_OK);
+    gst_buffer_unref (gst_harness_pull (f->h));
+  }
+  return NULL;
+}
+
+/* The pad comes and goes while video plays. */
+static void
+test_request_release (void)
+{
+  Fixture *f = fixture_new ("mode", "async", "interval", "0", NULL);
+  GThread *thread = g_thread_new ("push", push_many, f);
+  guint i;
+
+  for (i = 0; i < 50; i++) {
+    TextFixture t = { 0 };
+
+    text_fixture_init (&t, f);
+    text_fixture_clear (&t);
+  }
+  g_thread_join (thread);
+
+  fixture_free (f);
+}
+
+/* A seek that an overlay sends to both of its inputs acts once. */
+static void
+test_upstream_events (void)
+{
+  Fixture *f = fixture_new ("mode", "async", NULL);
+  GstPad *text = gst_element_request_pad_simple (f->element, "text");
+  guint before = gst_harness_upstream_events_received (f->h);
+
+  g_assert_true (gst_pad_send_event (text, gst_event_new_seek (1.0, GST_FORMAT_TIME, 0,
+      GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0)));
+  g_assert_cmpuint (gst_harness_upstream_events_received (f->h), ==, before);
+  gst_harness_push_upstream_event (f->h, gst_event_new_seek (1.0, GST_FORMAT_TIME, 0,
+      GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0));
+  g_assert_cmpuint (gst_harness_upstream_events_received (f->h), ==, before + 1);
+
+  gst_element_release_request_pad (f->element, text);
+  gst_object_unref (text);
+  fixture_free (f);
+}
+
+/* ---- Main --------------------------------------------------------------------------------- */
+
+typedef void (*TestFunc) (void);
+
+static void
+run (gconstpointer user_data)
+{
+  scripted_reset ();
+  ((TestFunc) user_data) ();
+  g_assert_cmpuint (scripted_count_alive (), ==, 0);
+}
+
+#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_unsetenv ("VLMCAPTION_MODEL");
+  gst_init (&argc, &argv);
+  GST_PLUGIN_STATIC_REGISTER (vlmcaption);
+
+  ADD ("/text/plan/cues", test_plan_cues);
+  ADD ("/text/plan/cues-end", test_plan_cues_end);
+  ADD ("/text/plan/cues-settled", test_plan_cues_settled);
+  ADD ("/text/plan/slices", test_plan_slices);
+  ADD ("/text/plan/held", test_plan_held);
+  ADD ("/text/plan/hurry", test_plan_hurry);
+  ADD ("/text/overlay", test_overlay);
+  ADD ("/text/file", test_file);
+  ADD ("/text/muxer", test_muxer);
+  ADD ("/text/eos-drains", test_eos_drains);
+  ADD ("/text/stream-events", test_stream_events);
+  ADD ("/text/flush", test_flush_text);
+  ADD ("/text/request-release", test_request_release);
+  ADD ("/text/upstream-events", test_upstream_events);
+
+  return g_test_run ();
+}
