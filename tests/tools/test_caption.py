@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""vlm-caption: dumps against the goldens, the two ways of captioning, errors."""
+
+import json
+import os
+
+from toolkit import CAPTION, GOLDEN, SMALL, ToolTest, caption, draw, fnv1a64, load_dump, main, noise, run
+from toolkit import write_rgb_png
+
+CASES = ("text", "text-system", "1x1", "300x100", "tiled-1024x544-halves")
+
+
+def golden_cases(model):
+    with open(os.path.join(GOLDEN, "cases", model + ".json"), encoding="utf-8") as f:
+        return json.load(f)["cases"]
+
+
+class Dump(ToolTest):
+    def check_case(self, case):
+        out, pictures = self.path(case["name"]), []
+        for i, picture in enumerate(case["pictures"]):
+            pictures.append(self.path("%s-%d.png" % (case["name"], i)))
+            write_rgb_png(pictures[-1], picture["w"], picture["h"], draw(picture))
+        system = ["--system-prompt", case["system"]] if case["system"] else []
+        caption("--prompt", case["prompt"], *system, "--max-tokens", "48", "--dump", out, *pictures)
+        dump = load_dump(out)
+        expected = {"input_ids", "output_ids", "logits"}
+        for i, crop in enumerate(case["crops"]):
+            names = ["%s_%03d" % (kind, i) for kind in ("crop", "patches", "tower")]
+            expected.update(names)
+            pixels, patches, tower = (dump[name] for name in names)
+            rows = crop["patches_h"] * crop["patches_w"]
+            self.assertEqual((pixels.dtype, pixels.shape), ("|u1", (crop["h"], crop["w"], 3)))
+            self.assertEqual((patches.dtype, patches.shape), ("<f4", (rows, 768)))
+            self.assertEqual((tower.dtype, tower.shape), ("<f4", (rows, crop["tower"]["cols"])))
+            self.assertEqual(fnv1a64(pixels.bytes), crop["crop_fnv"])
+        if case["crops"]:
+            expected.add("image_embeds")
+            tokens = sum(crop["projector"]["of"] for crop in case["crops"])
+            self.assertEqual(dump["image_embeds"].shape, (tokens, case["crops"][0]["projector"]["cols"]))
+            self.assertEqual(dump["image_embeds"].dtype, "<f4")
+        self.assertEqual(set(dump), expected)
+        self.assertEqual(dump["input_ids"].dtype, "<i4")
+        self.assertEqual(dump["input_ids"].values.tolist(), case["ids"])
+        self.assertEqual(dump["output_ids"].dtype, "<i4")
+        self.assertEqual(dump["output_ids"].values.tolist(), case["greedy"])
+        self.assertEqual((dump["logits"].dtype, dump["logits"].shape), ("<f4", (case["logits"]["cols"],)))
+
+    def test_golden_cases(self):
+        cases = {case["name"]: case for case in golden_cases("lfm25")}
+        for name in CASES:
+            with self.subTest(name):
+                self.check_case(cases[name])
+
+    def test_two_pictures_in_one_prompt(self):
+        pixels = [noise(1, 256 * 256 * 3), noise(2, 256 * 256 * 3)]
+        files = [self.path("first.png"), self.path("second.png")]
+        for path, data in zip(files, pixels):
+            write_rgb_png(path, 256, 256, data)
+        caption("--prompt", "Compare.", "--max-tokens", "1", "--dump", self.path("d"), *files)
+        dump = load_dump(self.path("d"))
+        self.assertEqual([dump["crop_%03d" % i].bytes for i in range(2)], pixels)
+        self.assertEqual(dump["image_embeds"].shape[0], 128)
+        self.assertEqual(dump["input_ids"].values.tolist().count(396), 128)
+        self.assertNotIn("crop_002", dump)
+
+
+class Answers(ToolTest):
+    def picture(self, name, seed):
+        write_rgb_png(self.path(name), 40, 30, noise(seed, 40 * 30 * 3))
+        return self.path(name)
+
+    def test_element_and_engine_agree(self):
+        """With --timings the engine is called directly: same pixels, same answer."""
+        a, b = self.picture("a.png", 3), self.picture("b.png", 4)
+        options = ("--max-tokens", "12", "--prompt", "What is it?")
+        plain, _ = caption(*options, a, b)
+        direct, timings = caption(*options, "--timings", a, b)
+        self.assertEqual(plain, direct)
+        self.assertIn("peak memory", timings)
+        for stage in ("image", "vision", "prefill", "decode", "total"):
+            self.assertIn(stage, timings)
+        lines = plain.split(b"\n")
+        self.assertTrue(lines[0].startswith(a.encode() + b": "))
+        self.assertTrue(any(line.startswith(b.encode() + b": ") for line in lines))
+        alone, _ = caption(*options, a)
+        self.assertEqual(alone, lines[0][len(a) + 2:] + b"\n")
+
+    def test_text_only(self):
+        first, _ = caption("--prompt", "Who is on the left?", "--max-tokens", "8")
+        again, _ = caption("--prompt", "Who is on the left?", "--max-tokens", "8", "--threads", "2")
+        self.assertEqual(first, again)
+        self.assertTrue(first.endswith(b"\n"))
+
+    def test_seed(self):
+        sample = ("--temperature", "1.5", "--prompt", "Say something.", "--max-tokens", "16")
+        texts = {seed: caption(*sample, "--seed", seed)[0] for seed in ("1", "2", "3")}
+        self.assertEqual(texts["1"], caption(*sample, "--seed", "1")[0])
+        self.assertGreater(len(set(texts.values())), 1)
+
+    def test_environment_names_the_model(self):
+        expected, _ = caption("--prompt", "Hi", "--max-tokens", "6")
+        env = {"VLMCAPTION_MODEL": SMALL}
+        found, _ = run(CAPTION, "--temperature", "0", "--prompt", "Hi", "--max-tokens", "6", env=env)
+        self.assertEqual(found, expected)
+
+    def test_image_settings(self):
+        picture = self.picture("a.png", 5)
+        caption("--prompt", "x", "--max-tokens", "1", "--min-image-tokens", "16", "--max-image-tokens", "32",
+                "--dump", self.path("d"), picture)
+        self.assertTrue(16 <= load_dump(self.path("d"))["image_embeds"].shape[0] <= 32)
+        big = self.path("big.png")
+        write_rgb_png(big, 1024, 544, b"\x10\x20\x30" * (1024 * 544))
+        for tiling, crops in (("on", 3), ("off", 1)):
+            out = self.path(tiling)
+            caption("--prompt", "x", "--max-tokens", "1", "--tiling", tiling, "--dump", out, big)
+            self.assertEqual(sum(name.startswith("crop_") for name in load_dump(out)), crops)
+
+
+class Errors(ToolTest):
+    def fails(self, *args, names, status=1, model=SMALL, env=None):
+        out, errors = caption(*args, model=model, status=status, env=env)
+        for name in names:
+            self.assertIn(name, errors)
+        return out
+
+    def setUp(self):
+        super().setUp()
+        self.good = self.path("good.png")
+        write_rgb_png(self.good, 32, 32, noise(6, 32 * 32 * 3))
+
+    def test_cpu_levels(self):
+        self.fails("--prompt", "x", names=["VLM_CPU=quantum"], env={"VLM_CPU": "quantum"})
+        self.fails(self.good, names=["good.png", "VLM_CPU=quantum"], env={"VLM_CPU": "quantum"})
+        foreign = "avx2" if os.uname().machine == "aarch64" else "neon"
+        self.fails("--prompt", "x", names=["VLM_CPU=" + foreign], env={"VLM_CPU": foreign})
+        caption("--prompt", "x", "--max-tokens", "1", env={"VLM_CPU": "scalar"})
+
+    def test_model(self):
+        missing = self.path("nowhere")
+        self.fails("--prompt", "x", names=[missing], model=missing)
+        self.fails(self.good, names=[missing], model=missing)
+        os.mkdir(self.path("empty"))
+        self.fails("--prompt", "x", names=[self.path("empty")], model=self.path("empty"))
+
+    def test_pictures(self):
+        with open(self.path("text.png"), "wb") as f:
+            f.write(b"this is no picture\n" * 20)
+        open(self.path("empty.png"), "wb").close()
+        with open(self.good, "rb") as f, open(self.path("cut.png"), "wb") as g:
+            g.write(f.read()[:60])
+        for name in ("missing.png", "text.png", "empty.png", "cut.png"):
+            with self.subTest(name):
+                self.fails(self.path(name), names=[name])
+                self.fails("--dump", self.path("d"), self.path(name), names=[name])
+        out = self.fails("--max-tokens", "3", self.path("missing.png"), self.good, names=["missing.png"])
+        self.assertTrue(out.startswith(self.good.encode() + b": "))
+
+    def test_too_long_for_a_crop(self):
+        write_rgb_png(self.path("long.png"), 1, 20000, b"\x80" * 60000)
+        self.fails(self.path("long.png"), names=["long.png", "8192"])
+        self.fails("--dump", self.path("d"), self.path("long.png"), names=["long.png", "8192"])
+
+    def test_pictures_for_a_text_model(self):
+        text = os.path.join(GOLDEN, "models", "text-only")
+        self.fails("--dump", self.path("d"), self.good, names=["good.png", "text model"], model=text)
+        caption("--prompt", "x", "--max-tokens", "2", model=text)
+
+    def test_usage(self):
+        for wrong in (["--max-tokens", "0"], ["--top-p", "2"], ["--tiling", "perhaps"], ["--nonsense"],
+                      ["--threads", "-2"], ["--precision", "sloppy"]):
+            self.fails(*wrong, self.good, names=[wrong[0].lstrip("-")], status=2)
+        self.fails(names=["PICTURE"], status=2)
+        self.assertIn(b"PICTURE", run(CAPTION, "--help")[0])
+        self.assertRegex(run(CAPTION, "--version")[0], rb"^vlm-caption \d+\.\d+\.\d+\n$")
+
+    def test_dump_folder(self):
+        self.fails("--prompt", "x", "--dump", os.path.join(self.good, "d"), names=["good.png"])
+
+
+if __name__ == "__main__":
+    main()

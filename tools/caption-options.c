@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config.h"
+
+#include "caption-options.h"
+
+#include <string.h>
+
+#define DEFAULT_PROMPT "Describe this picture in one sentence."
+
+#define SUMMARY "Describes each PICTURE in words and prints the captions."
+
+#define DESCRIPTION                                                                                \
+  "With --dump, or without a PICTURE, the model is called directly and all PICTUREs belong to\n"   \
+  "one prompt, in the order given. With --timings it is called directly too, once for each\n"      \
+  "PICTURE. Otherwise each PICTURE goes through the GStreamer element vlmcaption.\n"               \
+  "\n"                                                                                             \
+  "Numbers that are not given are those of the model's files.\n"                                   \
+  "\n"                                                                                             \
+  "Environment:\n"                                                                                 \
+  "  VLMCAPTION_MODEL   the model when --model is not given; without both, the small built-in\n"   \
+  "                     one is used, which only knows shapes and test patterns\n"                  \
+  "  VLM_CPU            highest CPU level that may be used: scalar, avx2, avx512, neon, ...\n"     \
+  "\n"                                                                                             \
+  "Exit status: 0 when all went well, 1 when a picture or the model failed, 2 for a wrong\n"       \
+  "command line.\n"                                                                                \
+  "\n"                                                                                             \
+  "A real model: hf download LiquidAI/LFM2.5-VL-450M --local-dir DIR\n"
+
+static const gchar *const precisions[] = { "auto", "exact", NULL };
+static const gchar *const tilings[] = { "auto", "on", "off", NULL };
+
+static gboolean
+wrong (GError **error, const gchar *option, const gchar *found, const gchar *expected)
+{
+  g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s is %s, expected %s", option,
+      found, expected);
+  return FALSE;
+}
+
+static gboolean
+parse_choice (const gchar *option, const gchar *found, const gchar *const *choices, gint *choice,
+    GError **error)
+{
+  g_autofree gchar *expected = NULL;
+  gint i;
+
+  for (i = 0; choices[i] != NULL; i++) {
+    if (found == NULL || strcmp (found, choices[i]) == 0) {
+      *choice = i;
+      return TRUE;
+    }
+  }
+  expected = g_strjoinv (" or ", (gchar **)choices);
+  return wrong (error, option, found, expected);
+}
+
+/* Passes -1, the unset value, and what lies from min to max. */
+static gboolean
+check_number (const gchar *option, gdouble value, gdouble min, gdouble max, const gchar *expected,
+    GError **error)
+{
+  g_autofree gchar *found = NULL;
+
+  if (value == -1 || (value >= min && value <= max))
+    return TRUE;
+  found = g_strdup_printf ("%g", value);
+  return wrong (error, option, found, expected);
+}
+
+static gboolean
+check_numbers (const CaptionOptions *options, GError **error)
+{
+  return check_number ("max-tokens", options->max_tokens, 1, G_MAXINT, "at least 1", error)
+      && check_number ("temperature", options->temperature, 0, 100, "0 to 100", error)
+      && check_number ("top-k", options->top_k, 0, G_MAXINT, "at least 0", error)
+      && check_number ("top-p", options->top_p, 0, 1, "0 to 1", error)
+      && check_number ("min-p", options->min_p, 0, 1, "0 to 1", error)
+      && check_number ("repetition-penalty", options->repetition_penalty, 1e-6, 100,
+          "above 0 and at most 100", error)
+      && check_number ("seed", options->seed, 0, (gdouble)G_MAXINT64, "at least 0", error)
+      && check_number (
+          "min-image-tokens", options->min_image_tokens, 1, G_MAXINT, "at least 1", error)
+      && check_number (
+          "max-image-tokens", options->max_image_tokens, 1, G_MAXINT, "at least 1", error)
+      && check_number ("threads", options->threads, 0, 1024, "0 to 1024", error);
+}
+
+static void
+set_defaults (CaptionOptions *options)
+{
+  memset (options, 0, sizeof (*options));
+  options->max_tokens = options->top_k = -1;
+  options->temperature = options->top_p = options->min_p = options->repetition_penalty = -1;
+  options->seed = -1;
+  options->min_image_tokens = options->max_image_tokens = -1;
+}
+
+/* What is left unsaid: the model of the environment, the prompt, no picture. */
+static gboolean
+complete (CaptionOptions *options, GError **error)
+{
+  const gchar *model = g_getenv ("VLMCAPTION_MODEL");
+
+  if (options->model == NULL && model != NULL && model[0] != '\0')
+    options->model = g_strdup (model);
+  if (options->pictures == NULL)
+    options->pictures = g_new0 (gchar *, 1);
+  options->n_pictures = g_strv_length (options->pictures);
+  if (options->threads == -1)
+    options->threads = 0;
+  if (options->prompt == NULL && options->n_pictures == 0) {
+    g_set_error_literal (
+        error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "neither a PICTURE nor a --prompt was given");
+    return FALSE;
+  }
+  if (options->prompt == NULL)
+    options->prompt = g_strdup (DEFAULT_PROMPT);
+  return TRUE;
+}
+
+CaptionOptionsOutcome
+caption_options_parse (CaptionOptions *options, gint argc, gchar **argv, GError **error)
+{
+  g_autoptr (GOptionContext) context = g_option_context_new ("[PICTURE...]");
+  g_autofree gchar *precision = NULL;
+  g_autofree gchar *tiling = NULL;
+  gboolean version = FALSE;
+  /* Texts are taken as file names are: byte for byte, not through the locale. */
+  const GOptionEntry entries[] = {
+    { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model, "Directory of a Hugging Face model",
+        "DIR" },
+    { "prompt", 'p', 0, G_OPTION_ARG_FILENAME, &options->prompt, "What to ask (" DEFAULT_PROMPT ")",
+        "TEXT" },
+    { "system-prompt", 0, 0, G_OPTION_ARG_FILENAME, &options->system_prompt,
+        "Instruction before the prompt", "TEXT" },
+    { "max-tokens", 'n', 0, G_OPTION_ARG_INT, &options->max_tokens, "Longest answer in tokens",
+        "N" },
+    { "temperature", 't', 0, G_OPTION_ARG_DOUBLE, &options->temperature,
+        "Randomness of the wording; 0: none", "T" },
+    { "top-k", 0, 0, G_OPTION_ARG_INT, &options->top_k, "Sample among this many tokens; 0: all",
+        "K" },
+    { "top-p", 0, 0, G_OPTION_ARG_DOUBLE, &options->top_p,
+        "Sample among tokens of this total probability; 1: all", "P" },
+    { "min-p", 0, 0, G_OPTION_ARG_DOUBLE, &options->min_p,
+        "Sample among tokens of this share of the likeliest one's probability", "P" },
+    { "repetition-penalty", 0, 0, G_OPTION_ARG_DOUBLE, &options->repetition_penalty,
+        "Divides the score of tokens used before; 1: none", "R" },
+    { "seed", 's', 0, G_OPTION_ARG_INT64, &options->seed, "Seed of the sampler", "N" },
+    { "min-image-tokens", 0, 0, G_OPTION_ARG_INT, &options->min_image_tokens,
+        "Fewest tokens of a picture", "N" },
+    { "max-image-tokens", 0, 0, G_OPTION_ARG_INT, &options->max_image_tokens,
+        "Most tokens of an untiled picture", "N" },
+    { "tiling", 0, 0, G_OPTION_ARG_STRING, &tiling,
+        "Whether large pictures are cut into tiles: auto, on or off", "WHEN" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, &precision, "auto or exact", "KIND" },
+    { "threads", 'j', 0, G_OPTION_ARG_INT, &options->threads,
+        "Threads to compute with; 0: as many as CPUs may be used", "N" },
+    { "dump", 0, 0, G_OPTION_ARG_FILENAME, &options->dump, "Write every stage to DIR as .npy",
+        "DIR" },
+    { "timings", 0, 0, G_OPTION_ARG_NONE, &options->timings,
+        "Print the time of each stage and the peak memory", NULL },
+    { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version", NULL },
+    { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->pictures, NULL, NULL },
+    { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
+  };
+  gint choice;
+
+  set_defaults (options);
+  g_option_context_add_main_entries (context, entries, NULL);
+  g_option_context_set_summary (context, SUMMARY);
+  g_option_context_set_description (context, DESCRIPTION);
+  if (!g_option_context_parse (context, &argc, &argv, error))
+    return CAPTION_OPTIONS_WRONG;
+  if (version) {
+    g_print ("vlm-caption " PACKAGE_VERSION "\n");
+    return CAPTION_OPTIONS_DONE;
+  }
+  if (!parse_choice ("precision", precision, precisions, &choice, error))
+    return CAPTION_OPTIONS_WRONG;
+  options->precision = choice == 1 ? VLM_PRECISION_EXACT : VLM_PRECISION_AUTO;
+  if (!parse_choice ("tiling", tiling, tilings, &choice, error))
+    return CAPTION_OPTIONS_WRONG;
+  options->tiling = choice == 1 ? VLM_TILING_ON : choice == 2 ? VLM_TILING_OFF : VLM_TILING_AUTO;
+  if (!check_numbers (options, error) || !complete (options, error))
+    return CAPTION_OPTIONS_WRONG;
+  return CAPTION_OPTIONS_RUN;
+}
+
+void
+caption_options_clear (CaptionOptions *options)
+{
+  g_free (options->model);
+  g_free (options->prompt);
+  g_free (options->system_prompt);
+  g_free (options->dump);
+  g_strfreev (options->pictures);
+  memset (options, 0, sizeof (*options));
+}

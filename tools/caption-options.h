@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The command line of vlm-caption. */
+
+#ifndef TOOLS_CAPTION_OPTIONS_H
+#define TOOLS_CAPTION_OPTIONS_H
+
+#include "engine/vlm.h"
+
+/* In numbers -1 means: as the model's files say. */
+typedef struct
+{
+  gchar *model;         /* path; NULL: nothing was said */
+  gchar *prompt;        /* never NULL */
+  gchar *system_prompt; /* or NULL */
+  gchar *dump;          /* directory, or NULL */
+  VlmPrecision precision;
+  VlmTiling tiling;
+  gint max_tokens;
+  gdouble temperature;
+  gint top_k;
+  gdouble top_p, min_p, repetition_penalty;
+  gint64 seed;
+  gint min_image_tokens, max_image_tokens;
+  gint threads;
+  gboolean timings;
+  gchar **pictures; /* paths, NULL-terminated; never NULL */
+  guint n_pictures;
+} CaptionOptions;
+
+typedef enum
+{
+  CAPTION_OPTIONS_RUN,
+  CAPTION_OPTIONS_DONE, /* --version was answered */
+  CAPTION_OPTIONS_WRONG /* error is set */
+} CaptionOptionsOutcome;
+
+/* Takes the options out of the command line. --help ends the program. */
+CaptionOptionsOutcome caption_options_parse (
+    CaptionOptions *options, gint argc, gchar **argv, GError **error);
+void caption_options_clear (CaptionOptions *options);
+
+#endif
