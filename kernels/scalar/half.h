@@ -23,21 +23,23 @@ bf16_value (uint16_t bits)
   return float_from_bits ((uint32_t) bits << 16);
 }
 
-/* Signalling NaNs become quiet ones, as in the conversion instructions of processors. */
+/*
+ * Signalling NaNs become quiet ones, as in the conversion instructions of processors. Without
+ * branches, so that a compiler can do several at once.
+ */
 static inline float
 f16_value (uint16_t bits)
 {
   uint32_t sign = (uint32_t) (bits & 0x8000) << 16;
-  uint32_t exponent = (bits >> 10) & 31;
-  uint32_t fraction = bits & 1023;
-  float subnormal = (float) (int32_t) fraction * 0x1p-24f;
+  uint32_t magnitude = bits & 0x7fff;
+  uint32_t normal = (magnitude << 13) + (112u << 23);
+  uint32_t special = ((magnitude << 13) | 0x7f800000) | (magnitude > 0x7c00 ? 0x400000 : 0);
+  float subnormal = (float) (int32_t) magnitude * 0x1p-24f;
+  uint32_t small;
 
-  if (exponent == 0)
-    return sign != 0 ? -subnormal : subnormal;
-  if (exponent == 31)
-    return float_from_bits (sign | 0x7f800000 | (fraction << 13) | (fraction != 0 ? 0x400000 : 0));
-
-  return float_from_bits (sign | ((exponent + 112) << 23) | (fraction << 13));
+  memcpy (&small, &subnormal, sizeof small);
+  small = magnitude < 0x0400 ? small : normal;
+  return float_from_bits (sign | (magnitude < 0x7c00 ? small : special));
 }
 
 #endif

@@ -15,19 +15,17 @@ typedef enum
   WEIGHTS_BF16
 } Weights;
 
-static inline void
+static inline __attribute__ ((always_inline)) void
 widen_line (float *line, const void *w, Weights type, size_t l)
 {
   size_t j;
 
-  for (j = 0; j < PANEL; j++) {
-    if (type == WEIGHTS_F32)
-      line[j] = ((const float *) w)[l * PANEL + j];
-    else if (type == WEIGHTS_F16)
-      line[j] = f16_value (((const uint16_t *) w)[l * PANEL + j]);
-    else
-      line[j] = bf16_value (((const uint16_t *) w)[l * PANEL + j]);
-  }
+  if (type == WEIGHTS_F32)
+    memcpy (line, (const float *) w + l * PANEL, PANEL * sizeof (float));
+  for (j = 0; type == WEIGHTS_F16 && j < PANEL; j++)
+    line[j] = f16_value (((const uint16_t *) w)[l * PANEL + j]);
+  for (j = 0; type == WEIGHTS_BF16 && j < PANEL; j++)
+    line[j] = bf16_value (((const uint16_t *) w)[l * PANEL + j]);
 }
 
 static inline __attribute__ ((always_inline)) void

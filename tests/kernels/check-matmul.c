@@ -206,7 +206,7 @@ check_product (Product *p)
 static void
 check_type (const VlmKernels *kernels, Weights type)
 {
-  static const size_t depths[] = { 0, 1, 2, 3, 7, 16, 65, 131 };
+  static const size_t depths[] = { 0, 1, 2, 3, 7, 16, 65, 131, 400, 800 };
   Product p = { .kernels = kernels, .type = type };
 
   for (p.m = 0; p.m <= 25; p.m++) {
