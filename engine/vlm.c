@@ -4,7 +4,7 @@
 
 #include "vlm.h"
 
-G_DEFINE_QUARK (vlm-error-quark, vlm_error)
+G_DEFINE_QUARK (vlm - error - quark, vlm_error)
 
 const gchar *
 vlm_finish_reason_name (VlmFinishReason reason)

@@ -34,14 +34,14 @@ G_BEGIN_DECLS
 
 typedef enum
 {
-  VLM_ERROR_NOT_FOUND,          /* no such file or directory, or a needed file is missing in it */
-  VLM_ERROR_READ,               /* it exists but cannot be read */
-  VLM_ERROR_FORMAT,             /* damaged, or parts that contradict each other */
-  VLM_ERROR_UNSUPPORTED,        /* well formed, but not something this engine implements */
-  VLM_ERROR_IMAGE,              /* a picture that cannot be described */
-  VLM_ERROR_CONTEXT,            /* prompt and answer do not fit the context */
-  VLM_ERROR_SETTINGS,           /* a setting out of range, or VLM_CPU naming no usable level */
-  VLM_ERROR_MEMORY              /* an allocation of a sane size failed */
+  VLM_ERROR_NOT_FOUND,   /* no such file or directory, or a needed file is missing in it */
+  VLM_ERROR_READ,        /* it exists but cannot be read */
+  VLM_ERROR_FORMAT,      /* damaged, or parts that contradict each other */
+  VLM_ERROR_UNSUPPORTED, /* well formed, but not something this engine implements */
+  VLM_ERROR_IMAGE,       /* a picture that cannot be described */
+  VLM_ERROR_CONTEXT,     /* prompt and answer do not fit the context */
+  VLM_ERROR_SETTINGS,    /* a setting out of range, or VLM_CPU naming no usable level */
+  VLM_ERROR_MEMORY       /* an allocation of a sane size failed */
 } VlmError;
 
 GQuark vlm_error_quark (void);
@@ -64,8 +64,8 @@ void vlm_tokenizer_encode (const VlmTokenizer *tokenizer, const gchar *text, gss
     gboolean added_tokens, GArray *ids);
 
 /* The text of ids; bytes that are no UTF-8 become U+FFFD; unknown ids give nothing. */
-gchar *vlm_tokenizer_decode (const VlmTokenizer *tokenizer, const gint32 *ids, gsize n_ids,
-    gboolean skip_special);
+gchar *vlm_tokenizer_decode (
+    const VlmTokenizer *tokenizer, const gint32 *ids, gsize n_ids, gboolean skip_special);
 
 /* ---- Model -------------------------------------------------------------------------------- */
 
@@ -73,13 +73,13 @@ typedef struct _VlmModel VlmModel;
 
 typedef enum
 {
-  VLM_PRECISION_AUTO,           /* exact for float weights */
-  VLM_PRECISION_EXACT           /* f32 activations */
+  VLM_PRECISION_AUTO, /* exact for float weights */
+  VLM_PRECISION_EXACT /* f32 activations */
 } VlmPrecision;
 
 typedef enum
 {
-  VLM_TILING_AUTO,              /* as the model's files say */
+  VLM_TILING_AUTO, /* as the model's files say */
   VLM_TILING_ON,
   VLM_TILING_OFF
 } VlmTiling;
@@ -118,9 +118,9 @@ typedef struct
   const gchar *path;
   gboolean builtin;
   gboolean has_vision;
-  const gchar *family;          /* "lfm2_vl" or "lfm2" */
+  const gchar *family; /* "lfm2_vl" or "lfm2" */
   guint64 n_parameters;
-  guint64 weight_bytes;         /* memory held by the packed weights */
+  guint64 weight_bytes; /* memory held by the packed weights */
   guint hidden_size, n_layers, vocab_size, max_context;
   guint vision_hidden_size, n_vision_layers;
 } VlmModelInfo;
@@ -139,15 +139,15 @@ typedef struct _VlmSession VlmSession;
 typedef struct
 {
   const guint8 *pixels;
-  gsize stride;                 /* bytes a row, >= 3 * width */
+  gsize stride; /* bytes a row, >= 3 * width */
   guint width, height;
 } VlmImage;
 
 typedef enum
 {
-  VLM_FINISH_STOP,              /* the model ended its answer */
-  VLM_FINISH_LENGTH,            /* max_tokens reached */
-  VLM_FINISH_CONTEXT,           /* the model's context is full */
+  VLM_FINISH_STOP,    /* the model ended its answer */
+  VLM_FINISH_LENGTH,  /* max_tokens reached */
+  VLM_FINISH_CONTEXT, /* the model's context is full */
   VLM_FINISH_CANCELLED
 } VlmFinishReason;
 
@@ -162,39 +162,41 @@ typedef struct
   const VlmImage *images;
   guint n_images;
 
-  gint max_tokens;              /* most tokens to generate, > 0; -1: 64 */
-  gdouble temperature;          /* 0: greedy */
-  gint top_k;                   /* 0: off */
-  gdouble top_p;                /* 1: off */
-  gdouble min_p;                /* 0: off */
-  gdouble repetition_penalty;   /* 1: off */
-  guint64 seed;                 /* of the sampler */
+  gint max_tokens;            /* most tokens to generate, > 0; -1: 64 */
+  gdouble temperature;        /* 0: greedy */
+  gint top_k;                 /* 0: off */
+  gdouble top_p;              /* 1: off */
+  gdouble min_p;              /* 0: off */
+  gdouble repetition_penalty; /* 1: off */
+  guint64 seed;               /* of the sampler */
 
   gint min_image_tokens, max_image_tokens;
   VlmTiling tiling;
 
-  guint n_threads;              /* 0: the CPUs that this process may use */
-  guint prefill_chunk;          /* tokens handed through the decoder at once; 0: the default */
+  guint n_threads;     /* 0: the CPUs that this process may use */
+  guint prefill_chunk; /* tokens handed through the decoder at once; 0: the default */
 } VlmRequest;
 
-#define VLM_REQUEST_INIT { NULL, NULL, NULL, 0, -1, -1, -1, -1, -1, -1, 0, -1, -1, \
-    VLM_TILING_AUTO, 0, 0 }
+#define VLM_REQUEST_INIT                                                                           \
+  {                                                                                                \
+    NULL, NULL, NULL, 0, -1, -1, -1, -1, -1, -1, 0, -1, -1, VLM_TILING_AUTO, 0, 0                  \
+  }
 
 typedef struct
 {
-  gdouble image;                /* sizes, resample, patches */
-  gdouble vision;               /* tower and projector */
+  gdouble image;  /* sizes, resample, patches */
+  gdouble vision; /* tower and projector */
   gdouble prefill;
   gdouble decode;
   gdouble total;
-} VlmTimings;                   /* seconds */
+} VlmTimings; /* seconds */
 
 typedef struct
 {
-  gchar *text;                  /* valid UTF-8, special tokens left out, blanks at the ends too */
-  gint32 *ids;                  /* what was generated, the end token included */
+  gchar *text; /* valid UTF-8, special tokens left out, blanks at the ends too */
+  gint32 *ids; /* what was generated, the end token included */
   gsize n_ids;
-  guint n_prompt_tokens;        /* images included */
+  guint n_prompt_tokens; /* images included */
   guint n_image_tokens;
   VlmFinishReason finish_reason;
   VlmTimings timings;

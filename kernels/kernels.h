@@ -41,19 +41,19 @@
  */
 typedef struct
 {
-  float *out;                   /* [n_queries][out_stride], head_dim values a row */
+  float *out; /* [n_queries][out_stride], head_dim values a row */
   size_t out_stride;
-  const float *q;               /* [n_queries][q_stride] */
+  const float *q; /* [n_queries][q_stride] */
   size_t q_stride;
   size_t n_queries;
-  const float *k;               /* [ceil (n_keys / 16)][head_dim][16]; unused lanes may hold
+  const float *k; /* [ceil (n_keys / 16)][head_dim][16]; unused lanes may hold
                                  * anything finite */
-  const float *v;               /* [n_keys][v_stride] */
+  const float *v; /* [n_keys][v_stride] */
   size_t v_stride;
-  size_t n_keys;                /* >= 1 */
+  size_t n_keys; /* >= 1 */
   size_t first_keys;
   int causal;
-  size_t head_dim;              /* a multiple of 8, at most 256 */
+  size_t head_dim; /* a multiple of 8, at most 256 */
   float scale;
 } VlmAttention;
 
@@ -71,11 +71,11 @@ typedef struct
    * Error: <= k * (2^-23 * (|bias| + sum |x w|) + 2^-149).
    */
   size_t panel;
-  void (*matmul_f32) (float *y, size_t ldy, const float *x, size_t ldx, size_t m,
-      const float *w, size_t k, size_t n, const float *bias);
+  void (*matmul_f32) (float *y, size_t ldy, const float *x, size_t ldx, size_t m, const float *w,
+      size_t k, size_t n, const float *bias);
   /* The same with IEEE half weights, subnormals included. */
-  void (*matmul_f16) (float *y, size_t ldy, const float *x, size_t ldx, size_t m,
-      const uint16_t *w, size_t k, size_t n, const float *bias);
+  void (*matmul_f16) (float *y, size_t ldy, const float *x, size_t ldx, size_t m, const uint16_t *w,
+      size_t k, size_t n, const float *bias);
   /* The same with bfloat16 weights. */
   void (*matmul_bf16) (float *y, size_t ldy, const float *x, size_t ldx, size_t m,
       const uint16_t *w, size_t k, size_t n, const float *bias);
@@ -95,8 +95,8 @@ typedef struct
    * y = (x - mean) * rsqrt (var + eps) * w + b, biased variance; in place allowed.
    * Error: <= 4 * 2^-23 * (|y - b| + |b|).
    */
-  void (*layer_norm) (float *y, const float *x, const float *w, const float *b, size_t n,
-      float eps);
+  void (*layer_norm) (
+      float *y, const float *x, const float *w, const float *b, size_t n, float eps);
 
   /* 0.5 x (1 + tanh (sqrt (2/pi) (x + 0.044715 x^3))), in place. Error <= 2^-21 * (1 + |x|). */
   void (*gelu_tanh) (float *x, size_t n);
@@ -149,9 +149,9 @@ typedef enum
 {
   VLM_CPU_SCALAR = 0,
   VLM_CPU_ORC,
-  VLM_CPU_AVX2,                 /* with FMA and F16C */
+  VLM_CPU_AVX2, /* with FMA and F16C */
   VLM_CPU_AVXVNNI,
-  VLM_CPU_AVX512,               /* F, BW, DQ, VL */
+  VLM_CPU_AVX512, /* F, BW, DQ, VL */
   VLM_CPU_AVX512VNNI,
   VLM_CPU_NEON,
   VLM_CPU_DOTPROD,

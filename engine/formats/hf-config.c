@@ -68,7 +68,7 @@ require_name (const VlmJson *json, const gchar *key, const gchar *const *values,
     return FALSE;
   if (!name || g_strv_contains (values, name))
     return TRUE;
-  expected = g_strjoinv (" or ", (gchar **)values);
+  expected = g_strjoinv (" or ", (gchar **) values);
   vlm_json_set_error (error, VLM_ERROR_UNSUPPORTED, json, key, vlm_json_get (json, key), expected);
   return FALSE;
 }

@@ -18,7 +18,7 @@ add_eos (const VlmJson *json, const json_t *value, guint vocab_size, VlmGenerati
 
   if (json_is_integer (value) && json_integer_value (value) >= 0
       && json_integer_value (value) < vocab_size && generation->n_eos < VLM_MAX_EOS) {
-    generation->eos_ids[generation->n_eos++] = (gint)json_integer_value (value);
+    generation->eos_ids[generation->n_eos++] = (gint) json_integer_value (value);
     return TRUE;
   }
   expected = g_strdup_printf ("an id 0..%u, or a list of at most %d", vocab_size - 1, VLM_MAX_EOS);

@@ -27,7 +27,7 @@ read_colours (const VlmJson *json, const gchar *key, gfloat *values, GError **er
       vlm_json_set_error (error, VLM_ERROR_FORMAT, json, key, array, "three numbers");
       return FALSE;
     }
-    values[i] = (gfloat)json_number_value (value);
+    values[i] = (gfloat) json_number_value (value);
   }
   return TRUE;
 }

@@ -116,7 +116,7 @@ vlm_json_get_uint (
 
   if (!get_integer (json, key, min, max, &wide, error))
     return FALSE;
-  *value = (guint)wide;
+  *value = (guint) wide;
   return TRUE;
 }
 
@@ -128,7 +128,7 @@ vlm_json_get_int (
 
   if (!get_integer (json, key, min, max, &wide, error))
     return FALSE;
-  *value = (gint)wide;
+  *value = (gint) wide;
   return TRUE;
 }
 
@@ -160,7 +160,7 @@ vlm_json_get_float (
 
   if (!vlm_json_get_double (json, key, min, max, &wide, error))
     return FALSE;
-  *value = (gfloat)wide;
+  *value = (gfloat) wide;
   return TRUE;
 }
 

@@ -48,7 +48,7 @@ fail (const Scanner *scanner, GError **error, const gchar *format, ...)
   what = g_strdup_vprintf (format, args);
   va_end (args);
   g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: header byte %" G_GSIZE_FORMAT "%s%s: %s",
-      scanner->path, (gsize)(scanner->at - scanner->start), scanner->tensor ? ", tensor " : "",
+      scanner->path, (gsize) (scanner->at - scanner->start), scanner->tensor ? ", tensor " : "",
       scanner->tensor ? scanner->tensor : "", what);
   return FALSE;
 }
@@ -154,7 +154,7 @@ scan_string (Scanner *scanner, gsize max_length, GError **error)
     const gchar *run = scanner->at;
 
     while (scanner->at < scanner->end && *scanner->at != '"' && *scanner->at != '\\'
-        && (guchar)*scanner->at >= 0x20)
+        && (guchar) *scanner->at >= 0x20)
       scanner->at++;
     g_string_append_len (text, run, scanner->at - run);
     if (scanner->at == scanner->end)
@@ -326,7 +326,7 @@ scan_entry (Scanner *scanner, VlmTensorInfo *info, GError **error)
 static gint
 compare_strings (gconstpointer a, gconstpointer b)
 {
-  return strcmp (*(const gchar *const *)a, *(const gchar *const *)b);
+  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
 }
 
 static gboolean
@@ -357,7 +357,7 @@ scan_metadata (Scanner *scanner, GError **error)
   for (i = 1; i < keys->len; i++) {
     if (!strcmp (g_ptr_array_index (keys, i - 1), g_ptr_array_index (keys, i)))
       return fail (scanner, error, "key \"%s\" of __metadata__ is there twice",
-          (const gchar *)g_ptr_array_index (keys, i));
+          (const gchar *) g_ptr_array_index (keys, i));
   }
   return expect (scanner, '}', error);
 }

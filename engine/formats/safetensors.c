@@ -149,7 +149,7 @@ is_shard_name (const gchar *name)
 static gint
 compare_names (gconstpointer a, gconstpointer b)
 {
-  return strcmp (*(const gchar *const *)a, *(const gchar *const *)b);
+  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
 }
 
 /* The distinct file names of the weight map, sorted; borrowed from it. NULL on error. */
@@ -161,15 +161,14 @@ list_shards (const VlmJson *map, GError **error)
   const gchar *tensor;
   json_t *value;
 
-  json_object_foreach ((json_t *)map->object, tensor, value)
-  {
+  json_object_foreach ((json_t *) map->object, tensor, value) {
     if (!json_is_string (value) || !is_shard_name (json_string_value (value))) {
       vlm_json_set_error (
           error, VLM_ERROR_FORMAT, map, tensor, value, "the plain name of a .safetensors file");
       return NULL;
     }
-    if (g_hash_table_add (seen, (gpointer)json_string_value (value)))
-      g_ptr_array_add (shards, (gpointer)json_string_value (value));
+    if (g_hash_table_add (seen, (gpointer) json_string_value (value)))
+      g_ptr_array_add (shards, (gpointer) json_string_value (value));
     if (shards->len > MAX_SHARDS) {
       g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
           "%s: weight_map names more than %d files", map->file, MAX_SHARDS);
@@ -203,8 +202,7 @@ check_map (const VlmTensorSource *source, const VlmJson *map, GHashTable *number
       return FALSE;
     }
   }
-  json_object_foreach ((json_t *)map->object, tensor, value)
-  {
+  json_object_foreach ((json_t *) map->object, tensor, value) {
     const VlmTensorInfo *info = vlm_tensor_source_lookup (source, tensor);
     const gchar *shard = json_string_value (value);
 

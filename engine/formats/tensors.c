@@ -53,7 +53,7 @@ vlm_tensor_source_new (void)
 {
   VlmTensorSource *source = g_new0 (VlmTensorSource, 1);
 
-  source->files = g_ptr_array_new_with_free_func ((GDestroyNotify)vlm_file_free);
+  source->files = g_ptr_array_new_with_free_func ((GDestroyNotify) vlm_file_free);
   source->infos = g_array_new (FALSE, FALSE, sizeof (VlmTensorInfo));
   g_array_set_clear_func (source->infos, clear_info);
   return source;
@@ -87,8 +87,8 @@ vlm_tensor_source_add (VlmTensorSource *source, const VlmTensorInfo *info)
 static gint
 compare_names (gconstpointer a, gconstpointer b)
 {
-  const VlmTensorInfo *x = *(const VlmTensorInfo *const *)a;
-  const VlmTensorInfo *y = *(const VlmTensorInfo *const *)b;
+  const VlmTensorInfo *x = *(const VlmTensorInfo *const *) a;
+  const VlmTensorInfo *y = *(const VlmTensorInfo *const *) b;
 
   return strcmp (x->name, y->name);
 }

@@ -12,7 +12,7 @@ resize (const VlmKernels *kernels, const VlmProcessor *processor, const VlmImage
   guint8 *pixels;
   gsize size;
 
-  if (!g_size_checked_mul (&size, out_width, (gsize)out_height)
+  if (!g_size_checked_mul (&size, out_width, (gsize) out_height)
       || !g_size_checked_mul (&size, size, 3) || (pixels = g_try_malloc (size)) == NULL) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY, "No memory for a picture of %ux%u pixels",
         out_width, out_height);
@@ -34,7 +34,7 @@ add_whole (GPtrArray *crops, const VlmKernels *kernels, const VlmProcessor *proc
 
   if (pixels == NULL)
     return FALSE;
-  g_ptr_array_add (crops, g_bytes_new_take (pixels, (gsize)width * height * 3));
+  g_ptr_array_add (crops, g_bytes_new_take (pixels, (gsize) width * height * 3));
   return TRUE;
 }
 
@@ -44,7 +44,7 @@ add_tiles (GPtrArray *crops, const VlmKernels *kernels, const VlmProcessor *proc
     const VlmLayout *layout, const VlmImage *image, GError **error)
 {
   guint width = layout->tile_width * layout->grid_columns;
-  gsize row_bytes = (gsize)layout->tile_width * 3;
+  gsize row_bytes = (gsize) layout->tile_width * 3;
   guint8 *grid =
       resize (kernels, processor, image, width, layout->tile_height * layout->grid_rows, error);
   guint row, column, y;
@@ -53,7 +53,7 @@ add_tiles (GPtrArray *crops, const VlmKernels *kernels, const VlmProcessor *proc
     return FALSE;
   for (row = 0; row < layout->grid_rows; row++) {
     for (column = 0; column < layout->grid_columns; column++) {
-      const guint8 *src = grid + (gsize)row * layout->tile_height * width * 3 + column * row_bytes;
+      const guint8 *src = grid + (gsize) row * layout->tile_height * width * 3 + column * row_bytes;
       guint8 *tile = g_try_malloc (row_bytes * layout->tile_height);
 
       if (tile == NULL) {
@@ -63,7 +63,7 @@ add_tiles (GPtrArray *crops, const VlmKernels *kernels, const VlmProcessor *proc
         return FALSE;
       }
       for (y = 0; y < layout->tile_height; y++)
-        memcpy (tile + y * row_bytes, src + (gsize)y * width * 3, row_bytes);
+        memcpy (tile + y * row_bytes, src + (gsize) y * width * 3, row_bytes);
       g_ptr_array_add (crops, g_bytes_new_take (tile, row_bytes * layout->tile_height));
     }
   }
@@ -85,7 +85,7 @@ vlm_image_crops (const VlmKernels *kernels, const VlmProcessor *processor, const
     return NULL;
   }
 
-  crops = g_ptr_array_new_with_free_func ((GDestroyNotify)g_bytes_unref);
+  crops = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
   if (layout->tiled)
     done = add_tiles (crops, kernels, processor, layout, image, error);
   else
@@ -104,7 +104,7 @@ vlm_crop_patches (
     const VlmProcessor *processor, const guint8 *crop, guint width, guint height, gfloat *rows)
 {
   guint patch = processor->patch_size;
-  gfloat unit = (gfloat)(1.0 / processor->rescale_factor);
+  gfloat unit = (gfloat) (1.0 / processor->rescale_factor);
   gfloat table[3][256];
   guint c, value, px, py, ky, i;
 
@@ -114,13 +114,13 @@ vlm_crop_patches (
     gfloat std = processor->std[c] * unit;
 
     for (value = 0; value < 256; value++)
-      table[c][value] = ((gfloat)value - mean) / std;
+      table[c][value] = ((gfloat) value - mean) / std;
   }
 
   for (py = 0; py < height / patch; py++) {
     for (px = 0; px < width / patch; px++) {
       for (ky = 0; ky < patch; ky++) {
-        const guint8 *src = crop + (((gsize)py * patch + ky) * width + (gsize)px * patch) * 3;
+        const guint8 *src = crop + (((gsize) py * patch + ky) * width + (gsize) px * patch) * 3;
 
         for (i = 0; i < patch; i++) {
           for (c = 0; c < 3; c++)

@@ -127,14 +127,14 @@ vlm_grid_choose (guint width, guint height, guint min_tiles, guint max_tiles, gu
   GArray *grids = vlm_grid_candidates (min_tiles, max_tiles);
   VlmGrid best = { 1, 1 };
   gdouble best_difference = INFINITY;
-  gdouble aspect = (gdouble)width / height;
-  gdouble area = (gdouble)width * height;
+  gdouble aspect = (gdouble) width / height;
+  gdouble area = (gdouble) width * height;
   guint i;
 
   for (i = 0; i < grids->len; i++) {
     VlmGrid grid = g_array_index (grids, VlmGrid, i);
-    gdouble difference = fabs (aspect - (gdouble)grid.columns / grid.rows);
-    gdouble grid_area = (gdouble)tile_size * tile_size * grid.columns * grid.rows;
+    gdouble difference = fabs (aspect - (gdouble) grid.columns / grid.rows);
+    gdouble grid_area = (gdouble) tile_size * tile_size * grid.columns * grid.rows;
 
     if (difference < best_difference) {
       best_difference = difference;

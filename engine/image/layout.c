@@ -28,7 +28,7 @@ round_to_factor (gdouble value, gdouble factor)
 static gdouble
 pixels_per_token (const VlmProcessor *processor)
 {
-  gdouble factor = (gdouble)processor->patch_size * processor->downsample_factor;
+  gdouble factor = (gdouble) processor->patch_size * processor->downsample_factor;
 
   return factor * factor;
 }
@@ -36,9 +36,9 @@ pixels_per_token (const VlmProcessor *processor)
 static gboolean
 is_large (const VlmProcessor *processor, guint width, guint height)
 {
-  gdouble factor = (gdouble)processor->patch_size * processor->downsample_factor;
-  gdouble w = MAX ((gdouble)processor->patch_size, round_to_factor (width, factor));
-  gdouble h = MAX ((gdouble)processor->patch_size, round_to_factor (height, factor));
+  gdouble factor = (gdouble) processor->patch_size * processor->downsample_factor;
+  gdouble w = MAX ((gdouble) processor->patch_size, round_to_factor (width, factor));
+  gdouble h = MAX ((gdouble) processor->patch_size, round_to_factor (height, factor));
 
   return h * w > processor->max_image_tokens * pixels_per_token (processor)
       * processor->max_pixels_tolerance;
@@ -48,10 +48,10 @@ is_large (const VlmProcessor *processor, guint width, guint height)
 static Size
 single_size (const VlmProcessor *processor, guint width, guint height)
 {
-  gdouble factor = (gdouble)processor->patch_size * processor->downsample_factor;
+  gdouble factor = (gdouble) processor->patch_size * processor->downsample_factor;
   gdouble min_pixels = processor->min_image_tokens * pixels_per_token (processor);
   gdouble max_pixels = processor->max_image_tokens * pixels_per_token (processor);
-  gdouble area = (gdouble)height * width;
+  gdouble area = (gdouble) height * width;
   gdouble w = width, h = height;
   Size size;
 
@@ -113,8 +113,8 @@ fill_crops (VlmLayout *plan, const VlmProcessor *processor, Size single, gboolea
     plan->tile_height = processor->tile_size;
   } else {
     plan->grid_columns = plan->grid_rows = 1;
-    plan->tile_width = (guint)single.width;
-    plan->tile_height = (guint)single.height;
+    plan->tile_width = (guint) single.width;
+    plan->tile_height = (guint) single.height;
   }
   n_tiles = plan->grid_columns * plan->grid_rows;
   plan->tiled = n_tiles > 1;
@@ -124,8 +124,8 @@ fill_crops (VlmLayout *plan, const VlmProcessor *processor, Size single, gboolea
 
   if (plan->tiled && processor->use_thumbnail) {
     plan->has_thumbnail = TRUE;
-    plan->thumbnail_width = (guint)single.width;
-    plan->thumbnail_height = (guint)single.height;
+    plan->thumbnail_width = (guint) single.width;
+    plan->thumbnail_height = (guint) single.height;
     plan->thumbnail_tokens = crop_tokens (processor, plan->thumbnail_width, plan->thumbnail_height);
     plan->n_crops++;
     plan->image_tokens += plan->thumbnail_tokens;

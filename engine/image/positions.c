@@ -16,15 +16,15 @@ typedef struct
 static void
 position_set (Position *position, guint index, guint n, guint side)
 {
-  gfloat scale = (gfloat)side / (gfloat)n;
+  gfloat scale = (gfloat) side / (gfloat) n;
   gfloat support = MAX (scale, 1.0f);
-  gfloat centre = ((gfloat)index + 0.5f) * scale - 0.5f;
+  gfloat centre = ((gfloat) index + 0.5f) * scale - 0.5f;
   gfloat total = 0.0f;
   guint i;
 
   position->start = position->count = 0;
   for (i = 0; i < side; i++) {
-    gfloat w = 1.0f - fabsf ((gfloat)i - centre) / support;
+    gfloat w = 1.0f - fabsf ((gfloat) i - centre) / support;
 
     if (w <= 0.0f)
       continue;
@@ -46,7 +46,7 @@ mix (gfloat *out, const gfloat *table, guint side, guint dim, const Position *ro
   memset (out, 0, dim * sizeof *out);
   for (r = 0; r < row->count; r++) {
     for (c = 0; c < column->count; c++) {
-      const gfloat *entry = table + ((gsize)(row->start + r) * side + column->start + c) * dim;
+      const gfloat *entry = table + ((gsize) (row->start + r) * side + column->start + c) * dim;
       gfloat w = row->weights[r] * column->weights[c];
 
       for (d = 0; d < dim; d++)

@@ -114,7 +114,7 @@ check_pixel_values (const VlmProcessor *processor, GError **error)
         || !check_number ("image_std", processor->std[c], TRUE, 1e6, error))
       return FALSE;
   }
-  if (!isfinite (1.0f / (gfloat)processor->rescale_factor)) {
+  if (!isfinite (1.0f / (gfloat) processor->rescale_factor)) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
         "Image processor: rescale_factor %g is too small", processor->rescale_factor);
     return FALSE;
@@ -132,7 +132,7 @@ vlm_processor_validate (const VlmProcessor *processor, GError **error)
   if (processor->filter != VLM_FILTER_BILINEAR && processor->filter != VLM_FILTER_BICUBIC) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
         "Image processor: resample is %d, expected %d (bilinear) or %d (bicubic)",
-        (gint)processor->filter, VLM_FILTER_BILINEAR, VLM_FILTER_BICUBIC);
+        (gint) processor->filter, VLM_FILTER_BILINEAR, VLM_FILTER_BICUBIC);
     return FALSE;
   }
   if (processor->path == VLM_RESAMPLE_FLOAT && processor->filter != VLM_FILTER_BILINEAR) {

@@ -41,7 +41,7 @@ window_init (Window *window, gsize row_bytes, gsize max_taps, guint height)
 
   *window = (Window){ 0 };
   window->row_bytes = row_bytes;
-  window->capacity = MIN (max_taps * 2 + 16, (gsize)height);
+  window->capacity = MIN (max_taps * 2 + 16, (gsize) height);
   if (!g_size_checked_mul (&size, window->capacity, row_bytes))
     return FALSE;
   window->base = g_try_malloc (size);
@@ -75,10 +75,10 @@ window_push (Window *window)
 static void
 integer_row (const Resample *job, guint8 *dst, guint y)
 {
-  const guint8 *src = job->src + (gsize)y * job->stride;
+  const guint8 *src = job->src + (gsize) y * job->stride;
 
   if (job->across.n == 0)
-    memcpy (dst, src, (gsize)job->width * 3);
+    memcpy (dst, src, (gsize) job->width * 3);
   else
     job->kernels->resample_row (dst, src, job->out_width, job->across.start, job->across.count,
         job->across.weights, job->across.max_taps, job->across.bits);
@@ -91,32 +91,32 @@ integer_rows_only (const Resample *job)
   guint y;
 
   for (y = 0; y < job->height; y++)
-    integer_row (job, job->dst + (gsize)y * job->out_width * 3, y);
+    integer_row (job, job->dst + (gsize) y * job->out_width * 3, y);
 }
 
 static void
 integer_columns_only (const Resample *job)
 {
-  gsize row_bytes = (gsize)job->out_width * 3;
+  gsize row_bytes = (gsize) job->out_width * 3;
   guint y;
 
   for (y = 0; y < job->out_height; y++)
     job->kernels->resample_column (job->dst + y * row_bytes,
-        job->src + (gsize)job->down.start[y] * job->stride, job->stride, row_bytes,
+        job->src + (gsize) job->down.start[y] * job->stride, job->stride, row_bytes,
         job->down.weights + y * job->down.max_taps, job->down.count[y], job->down.bits);
 }
 
 static gboolean
 integer_both (const Resample *job)
 {
-  gsize row_bytes = (gsize)job->out_width * 3;
+  gsize row_bytes = (gsize) job->out_width * 3;
   Window window;
   guint y;
 
   if (!window_init (&window, row_bytes, job->down.max_taps, job->height))
     return FALSE;
   for (y = 0; y < job->out_height; y++) {
-    gsize end = (gsize)job->down.start[y] + job->down.count[y];
+    gsize end = (gsize) job->down.start[y] + job->down.count[y];
 
     window_drop (&window, job->down.start[y]);
     while (window.first + window.n < end) {
@@ -147,7 +147,7 @@ integer_run (const Resample *job)
 static void
 float_row (const Resample *job, gfloat *dst, guint y)
 {
-  const guint8 *src = job->src + (gsize)y * job->stride;
+  const guint8 *src = job->src + (gsize) y * job->stride;
   guint i, c;
   gint32 j;
 
@@ -157,7 +157,7 @@ float_row (const Resample *job, gfloat *dst, guint y)
     return;
   }
   for (i = 0; i < job->out_width; i++) {
-    const guint8 *p = src + (gsize)job->across.start[i] * 3;
+    const guint8 *p = src + (gsize) job->across.start[i] * 3;
     const gfloat *w = job->across.float_weights + i * job->across.max_taps;
 
     for (c = 0; c < 3; c++) {
@@ -173,13 +173,13 @@ float_row (const Resample *job, gfloat *dst, guint y)
 static guint8
 float_to_byte (gfloat value)
 {
-  return (guint8)CLAMP (rintf (value), 0.0f, 255.0f);
+  return (guint8) CLAMP (rintf (value), 0.0f, 255.0f);
 }
 
 static void
 float_column (const Resample *job, const gfloat *rows, guint y)
 {
-  gsize n = (gsize)job->out_width * 3;
+  gsize n = (gsize) job->out_width * 3;
   guint8 *dst = job->dst + y * n;
   const gfloat *w = job->down.float_weights + y * job->down.max_taps;
   gsize i;
@@ -197,7 +197,7 @@ float_column (const Resample *job, const gfloat *rows, guint y)
 static gboolean
 float_run (const Resample *job)
 {
-  gsize n = (gsize)job->out_width * 3;
+  gsize n = (gsize) job->out_width * 3;
   gsize taps = job->down.n != 0 ? job->down.max_taps : 1;
   Window window;
   gsize i;
@@ -206,7 +206,7 @@ float_run (const Resample *job)
   if (!window_init (&window, n * sizeof (gfloat), taps, job->height))
     return FALSE;
   for (y = 0; y < job->out_height; y++) {
-    gsize start = job->down.n != 0 ? (gsize)job->down.start[y] : y;
+    gsize start = job->down.n != 0 ? (gsize) job->down.start[y] : y;
     gsize end = start + (job->down.n != 0 ? job->down.count[y] : 1);
     const gfloat *rows;
 
@@ -214,9 +214,9 @@ float_run (const Resample *job)
     while (window.first + window.n < end) {
       guint row = window.first + window.n;
 
-      float_row (job, (gfloat *)window_push (&window), row);
+      float_row (job, (gfloat *) window_push (&window), row);
     }
-    rows = (const gfloat *)(window.base + window.offset * window.row_bytes);
+    rows = (const gfloat *) (window.base + window.offset * window.row_bytes);
     if (job->down.n != 0) {
       float_column (job, rows, y);
     } else {
@@ -239,16 +239,16 @@ check_sides (const Resample *job, GError **error)
         job->out_width, job->out_height);
     return FALSE;
   }
-  if (!g_size_checked_mul (&bytes, job->out_width, (gsize)job->out_height)
+  if (!g_size_checked_mul (&bytes, job->out_width, (gsize) job->out_height)
       || !g_size_checked_mul (&bytes, bytes, 3 * sizeof (gfloat))
-      || !g_size_checked_mul (&bytes, job->stride, (gsize)job->height)
+      || !g_size_checked_mul (&bytes, job->stride, (gsize) job->height)
       || job->width > G_MAXINT32 / 3 || job->out_width > G_MAXINT32 / 3) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_IMAGE,
         "Cannot resample %ux%u pixels to %ux%u: too large", job->width, job->height, job->out_width,
         job->out_height);
     return FALSE;
   }
-  if (job->stride < (gsize)job->width * 3) {
+  if (job->stride < (gsize) job->width * 3) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_IMAGE,
         "Rows of %" G_GSIZE_FORMAT " bytes cannot hold %u RGB pixels", job->stride, job->width);
     return FALSE;

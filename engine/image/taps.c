@@ -39,18 +39,18 @@ bicubic (gdouble x)
 static void
 set_range (VlmTaps *taps, guint i, gdouble from, gdouble to, guint in)
 {
-  gint64 low = CLAMP ((gint64)from, 0, (gint64)in - 1);
-  gint64 high = MIN ((gint64)to, (gint64)in);
+  gint64 low = CLAMP ((gint64) from, 0, (gint64) in - 1);
+  gint64 high = MIN ((gint64) to, (gint64) in);
 
-  taps->start[i] = (gint32)low;
-  taps->count[i] = (gint32)CLAMP (high - low, 1, (gint64)taps->max_taps);
+  taps->start[i] = (gint32) low;
+  taps->count[i] = (gint32) CLAMP (high - low, 1, (gint64) taps->max_taps);
 }
 
 /* Normalised weights in double; returns the largest. */
 static gdouble
 fill_double (VlmTaps *taps, gdouble *weights, guint in, VlmFilter filter)
 {
-  gdouble scale = (gdouble)in / taps->n;
+  gdouble scale = (gdouble) in / taps->n;
   gdouble half = (filter == VLM_FILTER_BICUBIC ? 4 : 2) * 0.5;
   gdouble support = scale >= 1.0 ? half * scale : half;
   gdouble inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
@@ -84,7 +84,7 @@ fraction_bits (gdouble largest)
 {
   guint bits = 0;
 
-  while (bits < MAX_BITS && (gint64)(0.5 + largest * (gdouble)(1 << (bits + 1))) < 32768)
+  while (bits < MAX_BITS && (gint64) (0.5 + largest * (gdouble) (1 << (bits + 1))) < 32768)
     bits++;
   return bits;
 }
@@ -103,9 +103,9 @@ fill_integer (VlmTaps *taps, guint in, VlmFilter filter)
   }
   taps->bits = fraction_bits (fill_double (taps, exact, in, filter));
   for (i = 0; i < n_weights; i++) {
-    gdouble w = exact[i] * (gdouble)(1 << taps->bits);
+    gdouble w = exact[i] * (gdouble) (1 << taps->bits);
 
-    taps->weights[i] = (gint16)(w >= 0 ? w + 0.5 : w - 0.5);
+    taps->weights[i] = (gint16) (w >= 0 ? w + 0.5 : w - 0.5);
   }
   g_free (exact);
   return TRUE;
@@ -114,7 +114,7 @@ fill_integer (VlmTaps *taps, guint in, VlmFilter filter)
 static gboolean
 fill_float (VlmTaps *taps, guint in)
 {
-  gfloat scale = (gfloat)in / (gfloat)taps->n;
+  gfloat scale = (gfloat) in / (gfloat) taps->n;
   gfloat support = scale >= 1.0f ? scale : 1.0f;
   gfloat inverse = scale >= 1.0f ? 1.0f / scale : 1.0f;
   guint i;
@@ -125,15 +125,15 @@ fill_float (VlmTaps *taps, guint in)
 
   for (i = 0; i < taps->n; i++) {
     gfloat *w = taps->float_weights + i * taps->max_taps;
-    gfloat centre = (gfloat)((gdouble)scale * (i + 0.5));
+    gfloat centre = (gfloat) ((gdouble) scale * (i + 0.5));
     gfloat low = centre - support, high = centre + support;
     gfloat total = 0.0f;
     gint32 j;
 
-    set_range (taps, i, (gdouble)low + 0.5, (gdouble)high + 0.5, in);
+    set_range (taps, i, (gdouble) low + 0.5, (gdouble) high + 0.5, in);
     for (j = 0; j < taps->count[i]; j++) {
-      gfloat distance = (gfloat)(j + taps->start[i]) - centre;
-      gfloat x = fabsf ((gfloat)(((gdouble)distance + 0.5) * (gdouble)inverse));
+      gfloat distance = (gfloat) (j + taps->start[i]) - centre;
+      gfloat x = fabsf ((gfloat) (((gdouble) distance + 0.5) * (gdouble) inverse));
 
       w[j] = x < 1.0f ? 1.0f - x : 0.0f;
       total += w[j];
@@ -148,11 +148,11 @@ static gsize
 max_taps (guint in, guint out, VlmFilter filter, VlmResamplePath path)
 {
   gdouble half = filter == VLM_FILTER_BICUBIC ? 2.0 : 1.0;
-  gdouble scale = (gdouble)in / out;
+  gdouble scale = (gdouble) in / out;
 
   if (path == VLM_RESAMPLE_FLOAT)
-    scale = (gfloat)in / (gfloat)out;
-  return (gsize)ceil (scale >= 1.0 ? half * scale : half) * 2 + 1;
+    scale = (gfloat) in / (gfloat) out;
+  return (gsize) ceil (scale >= 1.0 ? half * scale : half) * 2 + 1;
 }
 
 gboolean

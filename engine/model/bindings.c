@@ -36,7 +36,7 @@ add_part (Binder *binder, VlmBinding *binding, const gchar *name, const gchar *s
     return FALSE;
   }
   if (info->rank == rank && !memcmp (info->shape, shape, rank * sizeof (*shape))) {
-    g_hash_table_add (binder->used, (gpointer)info);
+    g_hash_table_add (binder->used, (gpointer) info);
     binding->parts[binding->n_parts++] = info;
     return TRUE;
   }

@@ -95,8 +95,8 @@ vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error)
 }
 
 void
-vlm_cache_store (VlmCache *cache, guint layer, gsize position, const gfloat *key,
-    const gfloat *value)
+vlm_cache_store (
+    VlmCache *cache, guint layer, gsize position, const gfloat *key, const gfloat *value)
 {
   gsize dim = cache->head_dim;
   gsize panel = position / VLM_KEY_PANEL;
@@ -110,7 +110,7 @@ vlm_cache_store (VlmCache *cache, guint layer, gsize position, const gfloat *key
 
     for (i = 0; i < dim; i++)
       keys[i * VLM_KEY_PANEL] = key[head * dim + i];
-    memcpy (cache->values[layer] + (head * cache->capacity + position) * dim,
-        value + head * dim, dim * sizeof (gfloat));
+    memcpy (cache->values[layer] + (head * cache->capacity + position) * dim, value + head * dim,
+        dim * sizeof (gfloat));
   }
 }

@@ -12,12 +12,12 @@
 typedef struct
 {
   guint n_layers;
-  guint n_kv_heads, head_dim, hidden_size, n_columns;   /* n_columns: conv_taps - 1 */
-  gsize capacity;               /* tokens, a multiple of the key panel */
-  gsize length;                 /* tokens stored */
-  gfloat **keys;                /* attention layers: [kv_heads][capacity / 16][head_dim][16] */
-  gfloat **values;              /* attention layers: [kv_heads][capacity][head_dim] */
-  gfloat **columns;             /* convolution layers: [n_columns][hidden], oldest first */
+  guint n_kv_heads, head_dim, hidden_size, n_columns; /* n_columns: conv_taps - 1 */
+  gsize capacity;                                     /* tokens, a multiple of the key panel */
+  gsize length;                                       /* tokens stored */
+  gfloat **keys;    /* attention layers: [kv_heads][capacity / 16][head_dim][16] */
+  gfloat **values;  /* attention layers: [kv_heads][capacity][head_dim] */
+  gfloat **columns; /* convolution layers: [n_columns][hidden], oldest first */
 } VlmCache;
 
 /* Allocates nothing yet; keys and values exist for attention layers only. */
@@ -31,7 +31,7 @@ void vlm_cache_clear (VlmCache *cache);
 gboolean vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error);
 
 /* Stores one token's key and value (n_kv_heads * head_dim values each) of a layer at position. */
-void vlm_cache_store (VlmCache *cache, guint layer, gsize position, const gfloat *key,
-    const gfloat *value);
+void vlm_cache_store (
+    VlmCache *cache, guint layer, gsize position, const gfloat *key, const gfloat *value);
 
 #endif

@@ -20,7 +20,7 @@ vlm_config_adjust_feed_forward (guint plain, gdouble multiplier, guint multiple_
     rows = trunc (multiplier * rows);
     rows = multiple_of * ceil (rows / multiple_of);
   }
-  return rows >= 1 && rows <= VLM_MAX_FEED_FORWARD ? (guint)rows : 0;
+  return rows >= 1 && rows <= VLM_MAX_FEED_FORWARD ? (guint) rows : 0;
 }
 
 static gboolean
@@ -48,7 +48,7 @@ validate_text (const VlmTextConfig *text, GError **error)
 static gboolean
 validate_vision (const VlmVisionConfig *vision, GError **error)
 {
-  guint side = (guint)sqrt (vision->n_positions);
+  guint side = (guint) sqrt (vision->n_positions);
 
   if (side * side != vision->n_positions) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,

@@ -18,15 +18,15 @@ typedef struct
   const VlmKernels *kernels;
   VlmTeam *team;
   VlmCache *cache;
-  gsize n, position;            /* tokens of the chunk, position of its first */
+  gsize n, position; /* tokens of the chunk, position of its first */
 
-  gfloat *x;                    /* [hidden] residual stream */
-  gfloat *normed;               /* [hidden] */
-  gfloat *wide;                 /* widest projection: qkv, B C x, or gate and up */
-  gfloat *mixed;                /* attention or convolution output, or the gated feed-forward */
-  gfloat *out;                  /* [hidden] what is added to the residual stream */
-  gfloat *window;               /* [conv_taps - 1 + n][hidden] convolution inputs, oldest first */
-  gfloat *cos, *sin;            /* [head_dim / 2] */
+  gfloat *x;         /* [hidden] residual stream */
+  gfloat *normed;    /* [hidden] */
+  gfloat *wide;      /* widest projection: qkv, B C x, or gate and up */
+  gfloat *mixed;     /* attention or convolution output, or the gated feed-forward */
+  gfloat *out;       /* [hidden] what is added to the residual stream */
+  gfloat *window;    /* [conv_taps - 1 + n][hidden] convolution inputs, oldest first */
+  gfloat *cos, *sin; /* [head_dim / 2] */
   const VlmDecoderLayer *layer;
   guint layer_index;
 } Chunk;
@@ -113,8 +113,7 @@ prepare_rows (gsize first, gsize n_rows, gpointer user_data)
       gfloat *head = row + h * dim;
 
       chunk->kernels->rms_norm (head, head, norm->weight, dim, config->norm_eps);
-      chunk->kernels->rope (head, chunk->cos + i * (dim / 2), chunk->sin + i * (dim / 2),
-          dim / 2);
+      chunk->kernels->rope (head, chunk->cos + i * (dim / 2), chunk->sin + i * (dim / 2), dim / 2);
     }
     vlm_cache_store (chunk->cache, chunk->layer_index, chunk->position + i,
         row + config->n_heads * dim, row + (config->n_heads + config->n_kv_heads) * dim);
@@ -158,7 +157,7 @@ attention_layer (Chunk *chunk)
   gsize n_blocks = (chunk->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
 
   return vlm_matrix_multiply (layer->qkv.matrix, chunk->team, chunk->kernels, layer->qkv.bias,
-          chunk->normed, config->hidden_size, chunk->n, chunk->wide, qkv_width (config))
+             chunk->normed, config->hidden_size, chunk->n, chunk->wide, qkv_width (config))
       && vlm_rows_run (chunk->team, chunk->n, 8 * qkv_width (config), prepare_rows, chunk)
       && vlm_team_run (chunk->team, n_blocks * config->n_heads, attend_job, chunk)
       && vlm_matrix_multiply (layer->attention_out.matrix, chunk->team, chunk->kernels,
@@ -177,8 +176,8 @@ fill_window_rows (gsize first, gsize n_rows, gpointer user_data)
   for (i = first; i < first + n_rows; i++) {
     const gfloat *bcx = chunk->wide + i * 3 * hidden;
 
-    chunk->kernels->mul (chunk->window + (chunk->config->conv_taps - 1 + i) * hidden, bcx,
-        bcx + 2 * hidden, hidden);
+    chunk->kernels->mul (
+        chunk->window + (chunk->config->conv_taps - 1 + i) * hidden, bcx, bcx + 2 * hidden, hidden);
   }
 }
 
@@ -198,8 +197,8 @@ convolve_rows (gsize first, gsize n_rows, gpointer user_data)
 
     for (t = 0; t < n_taps; t++)
       columns[t] = chunk->window + (i + t) * hidden;
-    chunk->kernels->short_conv (chunk->mixed + i * hidden, gate, columns, chunk->layer->taps,
-        n_taps, hidden);
+    chunk->kernels->short_conv (
+        chunk->mixed + i * hidden, gate, columns, chunk->layer->taps, n_taps, hidden);
     if (chunk->layer->taps_bias != NULL) {
       chunk->kernels->mul (gate, gate, chunk->layer->taps_bias, hidden);
       chunk->kernels->add (chunk->mixed + i * hidden, gate, hidden);
@@ -215,8 +214,8 @@ conv_layer (Chunk *chunk)
   gsize n_columns = chunk->config->conv_taps - 1;
   gfloat *columns = chunk->cache->columns[chunk->layer_index];
 
-  if (!vlm_matrix_multiply (layer->conv_in.matrix, chunk->team, chunk->kernels,
-          layer->conv_in.bias, chunk->normed, hidden, chunk->n, chunk->wide, 3 * hidden))
+  if (!vlm_matrix_multiply (layer->conv_in.matrix, chunk->team, chunk->kernels, layer->conv_in.bias,
+          chunk->normed, hidden, chunk->n, chunk->wide, 3 * hidden))
     return FALSE;
 
   memcpy (chunk->window, columns, n_columns * hidden * sizeof (gfloat));
@@ -251,7 +250,7 @@ feed_forward (Chunk *chunk)
   gsize ff = chunk->config->ff_size;
 
   return vlm_matrix_multiply (layer->gate_up, chunk->team, chunk->kernels, NULL, chunk->normed,
-          hidden, chunk->n, chunk->wide, 2 * ff)
+             hidden, chunk->n, chunk->wide, 2 * ff)
       && vlm_rows_run (chunk->team, chunk->n, 16 * ff, gate_rows, chunk)
       && vlm_matrix_multiply (layer->down, chunk->team, chunk->kernels, NULL, chunk->mixed, ff,
           chunk->n, chunk->out, hidden);
@@ -265,7 +264,7 @@ run_layer (Chunk *chunk)
   gsize hidden = config->hidden_size;
 
   return vlm_rows_norm (chunk->team, chunk->kernels, &layer->operator_norm, config->norm_eps,
-          chunk->x, chunk->normed, chunk->n, hidden)
+             chunk->x, chunk->normed, chunk->n, hidden)
       && (layer->kind == VLM_LAYER_CONV ? conv_layer (chunk) : attention_layer (chunk))
       && vlm_rows_add (chunk->team, chunk->kernels, chunk->out, chunk->x, chunk->n, hidden)
       && vlm_rows_norm (chunk->team, chunk->kernels, &layer->ffn_norm, config->norm_eps, chunk->x,
@@ -316,8 +315,8 @@ vlm_decoder_logits (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloa
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
   normed = vlm_arena_take (arena, config->hidden_size);
-  model->kernels.rms_norm (normed, x, model->weights->final_norm.weight, config->hidden_size,
-      config->norm_eps);
+  model->kernels.rms_norm (
+      normed, x, model->weights->final_norm.weight, config->hidden_size, config->norm_eps);
   if (!vlm_matrix_multiply (model->weights->head, team, &model->kernels, NULL, normed,
           config->hidden_size, 1, logits, config->vocab_size))
     return vlm_set_cancelled (error);

@@ -20,12 +20,15 @@ static VlmMatrix *
 matrix_new (guint64 rows, guint64 cols, VlmDType dtype, guint panel, GError **error)
 {
   VlmMatrix *matrix;
-  gsize panel_bytes, n_bytes, n_panels;
+  gsize panel_bytes = 0;
+  gsize n_bytes, n_panels;
 
   if (rows == 0 || cols == 0 || rows > G_MAXINT32 || cols > G_MAXINT32) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-        "A matrix of %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT " is not usable, expected sides of "
-        "1..%d", rows, cols, G_MAXINT32);
+        "A matrix of %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT
+        " is not usable, expected sides of "
+        "1..%d",
+        rows, cols, G_MAXINT32);
     return NULL;
   }
   n_panels = (rows + panel - 1) / panel;
@@ -42,8 +45,8 @@ matrix_new (guint64 rows, guint64 cols, VlmDType dtype, guint panel, GError **er
   if (n_bytes < G_MAXSIZE / 2)
     matrix->data = g_aligned_alloc0 (n_bytes, 1, ALIGNMENT);
   if (matrix->data == NULL) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY, "No memory for a matrix of %" G_GUINT64_FORMAT
-        " x %" G_GUINT64_FORMAT, rows, cols);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
+        "No memory for a matrix of %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT, rows, cols);
     vlm_matrix_free (matrix);
     return NULL;
   }
@@ -108,9 +111,8 @@ widen (const VlmKernels *kernels, VlmDType dtype, gconstpointer src, gfloat *dst
 
 /* Packs one tensor into the rows from first_row on; a few rows at a time pass through memory. */
 static gboolean
-pack_tensor (VlmMatrix *matrix, guint first_row, VlmTensorSource *source,
-    const VlmTensorInfo *info, const VlmKernels *kernels, GCancellable *cancellable,
-    GError **error)
+pack_tensor (VlmMatrix *matrix, guint first_row, VlmTensorSource *source, const VlmTensorInfo *info,
+    const VlmKernels *kernels, GCancellable *cancellable, GError **error)
 {
   gsize row_bytes = matrix->cols * vlm_dtype_size (info->dtype);
   guint step = CLAMP ((1 << 20) / row_bytes, 1, info->shape[0]);
@@ -122,8 +124,8 @@ pack_tensor (VlmMatrix *matrix, guint first_row, VlmTensorSource *source,
   for (row = 0; row < info->shape[0]; row += step) {
     guint n = MIN (step, info->shape[0] - row);
 
-    if (!vlm_tensor_source_read (source, info, row * row_bytes, rows, n * row_bytes, cancellable,
-            error))
+    if (!vlm_tensor_source_read (
+            source, info, row * row_bytes, rows, n * row_bytes, cancellable, error))
       return FALSE;
     if (convert)
       widen (kernels, info->dtype, rows, wide, (gsize) n * matrix->cols);
@@ -205,7 +207,7 @@ typedef struct
   const gfloat *x;
   gfloat *y;
   gsize ldx, ldy, m;
-  gsize x_block, n_x_blocks;    /* rows of x in one job */
+  gsize x_block, n_x_blocks; /* rows of x in one job */
   gsize panels_per_job;
 } Product;
 
@@ -253,11 +255,11 @@ vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *k
   if (m == 0)
     return TRUE;
   p.x_block = CLAMP (X_BLOCK_BYTES / (matrix->cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
-  p.x_block = MIN (p.x_block / 12 * 12, m);     /* whole register tiles of the common kernels */
+  p.x_block = MIN (p.x_block / 12 * 12, m); /* whole register tiles of the common kernels */
   p.n_x_blocks = (m + p.x_block - 1) / p.x_block;
   panel_work = p.x_block * matrix->cols * matrix->panel;
   p.panels_per_job = CLAMP ((JOB_MULTIPLY_ADDS + panel_work - 1) / panel_work, 1, n_panels);
 
-  return vlm_team_run (team, (n_panels + p.panels_per_job - 1) / p.panels_per_job * p.n_x_blocks,
-      multiply_job, &p);
+  return vlm_team_run (
+      team, (n_panels + p.panels_per_job - 1) / p.panels_per_job * p.n_x_blocks, multiply_job, &p);
 }

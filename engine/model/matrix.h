@@ -11,11 +11,11 @@
 
 typedef struct
 {
-  guint rows, cols;             /* y = x W^T: rows outputs from cols inputs */
+  guint rows, cols; /* y = x W^T: rows outputs from cols inputs */
   VlmDType dtype;
-  guint panel;                  /* rows in one panel */
+  guint panel; /* rows in one panel */
   gsize panel_bytes;
-  guint8 *data;                 /* [ceil (rows / panel)][cols][panel], 64-byte aligned */
+  guint8 *data; /* [ceil (rows / panel)][cols][panel], 64-byte aligned */
 } VlmMatrix;
 
 /*
@@ -36,8 +36,8 @@ void vlm_matrix_free (VlmMatrix *matrix);
 gsize vlm_matrix_get_bytes (const VlmMatrix *matrix);
 
 /* Unpacks one row as f32 (an embedding look-up). */
-void vlm_matrix_get_row (const VlmMatrix *matrix, const VlmKernels *kernels, guint row,
-    gfloat *out);
+void vlm_matrix_get_row (
+    const VlmMatrix *matrix, const VlmKernels *kernels, guint row, gfloat *out);
 
 /*
  * y[i][r] = bias[r] + sum_c x[i][c] W[r][c] for m rows of x; bias may be NULL.

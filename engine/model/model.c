@@ -15,7 +15,7 @@
 
 static GMutex registry_lock;
 static GCond registry_changed;
-static GHashTable *registry;    /* key -> VlmModel, or NULL while it is being loaded */
+static GHashTable *registry; /* key -> VlmModel, or NULL while it is being loaded */
 
 static void
 model_free (VlmModel *model)
@@ -65,8 +65,10 @@ choose_level (VlmCpuLevel *level, GError **error)
 
   named = vlm_cpu_level_from_name (name);
   if (named < 0) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS, "VLM_CPU=%s is not the name of a CPU level "
-        "(scalar, orc, avx2, avxvnni, avx512, avx512vnni, neon, dotprod, i8mm)", name);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
+        "VLM_CPU=%s is not the name of a CPU level "
+        "(scalar, orc, avx2, avxvnni, avx512, avx512vnni, neon, dotprod, i8mm)",
+        name);
     return FALSE;
   }
   if (!vlm_cpu_supports ((VlmCpuLevel) named)) {
@@ -110,8 +112,8 @@ make_key (const gchar *path, const VlmLoadOptions *options, VlmCpuLevel level)
     for (i = 0; i < G_N_ELEMENTS (names); i++)
       append_file_state (key, canonical, names[i]);
   }
-  g_string_append_printf (key, "|%d|%s", options != NULL ? options->precision : 0,
-      vlm_cpu_level_name (level));
+  g_string_append_printf (
+      key, "|%d|%s", options != NULL ? options->precision : 0, vlm_cpu_level_name (level));
   return g_string_free (key, FALSE);
 }
 
@@ -135,8 +137,8 @@ model_load (const gchar *path, VlmCpuLevel level, VlmProgressFunc progress, gpoi
   checkpoint = vlm_checkpoint_open (path, error);
   if (checkpoint == NULL)
     goto failed;
-  model->weights = vlm_weights_load (checkpoint, &model->kernels, progress, user_data,
-      cancellable, error);
+  model->weights =
+      vlm_weights_load (checkpoint, &model->kernels, progress, user_data, cancellable, error);
   if (model->weights == NULL)
     goto failed;
 
@@ -144,8 +146,8 @@ model_load (const gchar *path, VlmCpuLevel level, VlmProgressFunc progress, gpoi
   model->processor = checkpoint->processor;
   model->generation = checkpoint->generation;
   model->tokenizer = vlm_tokenizer_ref (checkpoint->tokenizer);
-  if (!vlm_chat_tokens_init (&model->chat_tokens, model->tokenizer, model->config.has_vision,
-          error))
+  if (!vlm_chat_tokens_init (
+          &model->chat_tokens, model->tokenizer, model->config.has_vision, error))
     goto failed;
   model->chat_tokens.use_image_special_tokens = model->processor.use_image_special_tokens;
   vlm_checkpoint_free (checkpoint);
@@ -177,8 +179,7 @@ find_or_claim (const gchar *key, gboolean *mine, GCancellable *cancellable, GErr
     }
     if (g_cancellable_set_error_if_cancelled (cancellable, error))
       return NULL;
-    g_cond_wait_until (&registry_changed, &registry_lock,
-        g_get_monotonic_time () + LOAD_POLL_US);
+    g_cond_wait_until (&registry_changed, &registry_lock, g_get_monotonic_time () + LOAD_POLL_US);
   }
   g_hash_table_insert (registry, g_strdup (key), NULL);
   *mine = TRUE;

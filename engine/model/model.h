@@ -14,8 +14,8 @@
 
 struct _VlmModel
 {
-  gint ref_count;               /* under the registry's lock in model.c */
-  gchar *key;                   /* what the registry finds it by */
+  gint ref_count; /* under the registry's lock in model.c */
+  gchar *key;     /* what the registry finds it by */
 
   gchar *path;
   gboolean builtin;

@@ -22,8 +22,8 @@ vlm_positions_clear (VlmPositions *positions)
 }
 
 GBytes *
-vlm_positions_get (VlmPositions *positions, const gfloat *table, guint side, guint dim, guint rows,
-    guint columns)
+vlm_positions_get (
+    VlmPositions *positions, const gfloat *table, guint side, guint dim, guint rows, guint columns)
 {
   gpointer key = GUINT_TO_POINTER (rows << 16 | columns);
   GBytes *grid;

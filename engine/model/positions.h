@@ -10,7 +10,7 @@
 typedef struct
 {
   GMutex lock;
-  GHashTable *grids;            /* rows << 16 | columns -> GBytes */
+  GHashTable *grids; /* rows << 16 | columns -> GBytes */
 } VlmPositions;
 
 void vlm_positions_init (VlmPositions *positions);
@@ -20,7 +20,7 @@ void vlm_positions_clear (VlmPositions *positions);
  * The table [side * side][dim] for a grid: gfloat [rows * columns][dim]. May be called by any
  * thread; table must be the same in every call. (transfer full)
  */
-GBytes *vlm_positions_get (VlmPositions *positions, const gfloat *table, guint side, guint dim,
-    guint rows, guint columns);
+GBytes *vlm_positions_get (
+    VlmPositions *positions, const gfloat *table, guint side, guint dim, guint rows, guint columns);
 
 #endif

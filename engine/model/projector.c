@@ -54,17 +54,17 @@ vlm_vision_project (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloa
   folded = vlm_arena_take (arena, n * width);
   middle = vlm_arena_take (arena, n * config->hidden_size);
 
-  unshuffle (features, grid_columns, factor, model->config.vision.hidden_size,
-      grid_rows / factor, grid_columns / factor, folded);
+  unshuffle (features, grid_columns, factor, model->config.vision.hidden_size, grid_rows / factor,
+      grid_columns / factor, folded);
   if (weights->projector_norm.weight != NULL
-      && !vlm_rows_norm (team, kernels, &weights->projector_norm, PROJECTOR_NORM_EPS, folded,
-          folded, n, width))
+      && !vlm_rows_norm (
+          team, kernels, &weights->projector_norm, PROJECTOR_NORM_EPS, folded, folded, n, width))
     return vlm_set_cancelled (error);
   if (!vlm_matrix_multiply (weights->projector1.matrix, team, kernels, weights->projector1.bias,
           folded, width, n, middle, config->hidden_size)
       || !vlm_rows_map (team, kernels->gelu_erf, middle, n, config->hidden_size)
-      || !vlm_matrix_multiply (weights->projector2.matrix, team, kernels,
-          weights->projector2.bias, middle, config->hidden_size, n, tokens, hidden))
+      || !vlm_matrix_multiply (weights->projector2.matrix, team, kernels, weights->projector2.bias,
+          middle, config->hidden_size, n, tokens, hidden))
     return vlm_set_cancelled (error);
   return TRUE;
 }

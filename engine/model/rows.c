@@ -50,8 +50,8 @@ norm_rows (gsize first, gsize n_rows, gpointer user_data)
 
   for (i = first; i < first + n_rows; i++) {
     if (r->norm->bias != NULL)
-      r->kernels->layer_norm (r->y + i * r->n, r->x + i * r->n, r->norm->weight, r->norm->bias,
-          r->n, r->eps);
+      r->kernels->layer_norm (
+          r->y + i * r->n, r->x + i * r->n, r->norm->weight, r->norm->bias, r->n, r->eps);
     else
       r->kernels->rms_norm (r->y + i * r->n, r->x + i * r->n, r->norm->weight, r->n, r->eps);
   }
@@ -75,8 +75,8 @@ add_rows (gsize first, gsize n_rows, gpointer user_data)
 }
 
 gboolean
-vlm_rows_add (VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y, gsize n_rows,
-    gsize n)
+vlm_rows_add (
+    VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y, gsize n_rows, gsize n)
 {
   Rows r = { kernels, NULL, 0, x, y, n, NULL };
 

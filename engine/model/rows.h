@@ -13,19 +13,19 @@
 typedef void (*VlmRowsFunc) (gsize first, gsize n_rows, gpointer user_data);
 
 /* Runs func over n_rows rows of about row_work multiply-adds each. FALSE when cancelled. */
-gboolean vlm_rows_run (VlmTeam *team, gsize n_rows, gsize row_work, VlmRowsFunc func,
-    gpointer user_data);
+gboolean vlm_rows_run (
+    VlmTeam *team, gsize n_rows, gsize row_work, VlmRowsFunc func, gpointer user_data);
 
 /* y[i] = norm (x[i]) for n_rows tightly packed rows of n values; RMS when norm has no bias. */
 gboolean vlm_rows_norm (VlmTeam *team, const VlmKernels *kernels, const VlmNorm *norm, gfloat eps,
     const gfloat *x, gfloat *y, gsize n_rows, gsize n);
 
 /* y += x over n values. */
-gboolean vlm_rows_add (VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y,
-    gsize n_rows, gsize n);
+gboolean vlm_rows_add (
+    VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y, gsize n_rows, gsize n);
 
 /* In-place activation over n_rows rows of n values. */
-gboolean vlm_rows_map (VlmTeam *team, void (*map) (float *x, size_t n), gfloat *x, gsize n_rows,
-    gsize n);
+gboolean vlm_rows_map (
+    VlmTeam *team, void (*map) (float *x, size_t n), gfloat *x, gsize n_rows, gsize n);
 
 #endif

@@ -34,8 +34,7 @@ next_random (VlmSampler *sampler)
 }
 
 void
-vlm_sampler_init (VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size,
-    guint64 seed)
+vlm_sampler_init (VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size, guint64 seed)
 {
   sampler->sampling = *sampling;
   sampler->vocab_size = vocab_size;
@@ -203,7 +202,7 @@ vlm_sampler_candidates (VlmSampler *sampler, const gfloat *logits)
     best = MAX (best, sampler->raw[i]);
   }
   n = sort_candidates (sampler, best);
-  if (n == 0) {                 /* nothing but NaN: there is no better answer than the first id */
+  if (n == 0) { /* nothing but NaN: there is no better answer than the first id */
     sampler->order[0] = 0;
     sampler->scores[0] = 1;
     return 1;

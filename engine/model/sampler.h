@@ -9,26 +9,26 @@
 
 typedef struct
 {
-  gdouble temperature;          /* 0: greedy */
-  gint top_k;                   /* 0: off */
-  gdouble top_p;                /* 1: off */
-  gdouble min_p;                /* 0: off */
-  gdouble repetition_penalty;   /* 1: off */
+  gdouble temperature;        /* 0: greedy */
+  gint top_k;                 /* 0: off */
+  gdouble top_p;              /* 1: off */
+  gdouble min_p;              /* 0: off */
+  gdouble repetition_penalty; /* 1: off */
 } VlmSampling;
 
 typedef struct
 {
   VlmSampling sampling;
   guint vocab_size;
-  guint64 state[2];             /* of the random numbers */
-  guint8 *seen;                 /* [vocab_size] ids in prompt or answer */
-  gint32 *order;                /* [vocab_size] scratch: candidate ids */
-  gfloat *scores;               /* [vocab_size] scratch: their scores, later probabilities */
-  gfloat *raw;                  /* [vocab_size] scratch: scores by id */
+  guint64 state[2]; /* of the random numbers */
+  guint8 *seen;     /* [vocab_size] ids in prompt or answer */
+  gint32 *order;    /* [vocab_size] scratch: candidate ids */
+  gfloat *scores;   /* [vocab_size] scratch: their scores, later probabilities */
+  gfloat *raw;      /* [vocab_size] scratch: scores by id */
 } VlmSampler;
 
-void vlm_sampler_init (VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size,
-    guint64 seed);
+void vlm_sampler_init (
+    VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size, guint64 seed);
 void vlm_sampler_clear (VlmSampler *sampler);
 
 /* Counts ids as seen by the repetition penalty. Ids outside the vocabulary are passed over. */

@@ -29,15 +29,15 @@ typedef struct
   VlmTeam *team;
   VlmSettings settings;
 
-  VlmLayout *layouts;           /* [n_images] */
-  guint n_crops;                /* counted over all pictures, for the watcher */
-  GArray *prompt;               /* gint32 ids */
+  VlmLayout *layouts; /* [n_images] */
+  guint n_crops;      /* counted over all pictures, for the watcher */
+  GArray *prompt;     /* gint32 ids */
   gsize n_image_tokens;
-  gfloat *image_embeds;         /* [n_image_tokens][hidden] */
-  gfloat *embeds;               /* [prefill chunk][hidden] */
-  gfloat *logits;               /* [vocab_size] */
+  gfloat *image_embeds; /* [n_image_tokens][hidden] */
+  gfloat *embeds;       /* [prefill chunk][hidden] */
+  gfloat *logits;       /* [vocab_size] */
 
-  GArray *output;               /* gint32 ids */
+  GArray *output; /* gint32 ids */
   GString *text;
   VlmFinishReason finish_reason;
   VlmTimings timings;
@@ -111,13 +111,14 @@ plan_images (Answer *answer, GError **error)
     const VlmImage *image = &request->images[i];
 
     if (image->stride / 3 < image->width) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_IMAGE, "A picture %u pixels wide has rows of %"
-          G_GSIZE_FORMAT " bytes, expected at least 3 bytes a pixel", image->width,
-          image->stride);
+      g_set_error (error, VLM_ERROR, VLM_ERROR_IMAGE,
+          "A picture %u pixels wide has rows of %" G_GSIZE_FORMAT
+          " bytes, expected at least 3 bytes a pixel",
+          image->width, image->stride);
       return FALSE;
     }
-    if (!vlm_layout_plan (&answer->layouts[i], &answer->settings.processor, image->width,
-            image->height, error))
+    if (!vlm_layout_plan (
+            &answer->layouts[i], &answer->settings.processor, image->width, image->height, error))
       return FALSE;
     answer->n_image_tokens += answer->layouts[i].image_tokens;
   }
@@ -126,8 +127,8 @@ plan_images (Answer *answer, GError **error)
 
 /* Takes one crop through tower and projector; returns the number of its tokens, 0 on failure. */
 static gsize
-encode_crop (Answer *answer, GBytes *crop, guint width, guint height, gfloat *tokens,
-    GError **error)
+encode_crop (
+    Answer *answer, GBytes *crop, guint width, guint height, gfloat *tokens, GError **error)
 {
   VlmModel *model = answer->model;
   const VlmProcessor *processor = &answer->settings.processor;
@@ -150,9 +151,9 @@ encode_crop (Answer *answer, GBytes *crop, guint width, guint height, gfloat *to
   if (!begin_turn (answer, error))
     return 0;
   ok = vlm_vision_tower (model, answer->team, &answer->session->arena, rows, grid_rows,
-      grid_columns, features, error)
+           grid_columns, features, error)
       && vlm_vision_project (model, answer->team, &answer->session->arena, features, grid_rows,
-      grid_columns, tokens, error);
+          grid_columns, tokens, error);
   vlm_team_end_turn (answer->team);
   if (!ok)
     return 0;
@@ -205,8 +206,8 @@ encode_images (Answer *answer, GError **error)
     return TRUE;
   answer->image_embeds = g_try_new (gfloat, answer->n_image_tokens * hidden);
   if (answer->image_embeds == NULL) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY, "No memory for %" G_GSIZE_FORMAT
-        " image tokens", answer->n_image_tokens);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
+        "No memory for %" G_GSIZE_FORMAT " image tokens", answer->n_image_tokens);
     return FALSE;
   }
   tokens = answer->image_embeds;
@@ -236,9 +237,11 @@ build_prompt (Answer *answer, GError **error)
     return FALSE;
 
   if (answer->prompt->len >= max_context) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_CONTEXT, "The prompt has %u tokens (%"
-        G_GSIZE_FORMAT " of them from pictures), but the model's context holds %u and the answer "
-        "needs room", answer->prompt->len, answer->n_image_tokens, max_context);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_CONTEXT,
+        "The prompt has %u tokens (%" G_GSIZE_FORMAT
+        " of them from pictures), but the model's context holds %u and the answer "
+        "needs room",
+        answer->prompt->len, answer->n_image_tokens, max_context);
     return FALSE;
   }
   for (i = 0; i < answer->prompt->len; i++) {
@@ -249,9 +252,10 @@ build_prompt (Answer *answer, GError **error)
   }
   /* A vocabulary whose plain merges spell the image token would misplace every picture row. */
   if (n_placeholders != answer->n_image_tokens) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "The prompt has %" G_GSIZE_FORMAT
-        " image tokens, expected %" G_GSIZE_FORMAT " for its pictures", n_placeholders,
-        answer->n_image_tokens);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+        "The prompt has %" G_GSIZE_FORMAT " image tokens, expected %" G_GSIZE_FORMAT
+        " for its pictures",
+        n_placeholders, answer->n_image_tokens);
     return FALSE;
   }
   return TRUE;
@@ -286,8 +290,9 @@ prefill (Answer *answer, GError **error)
   gsize first, n = 0, image_row = 0;
 
   show_array (answer, "input_ids", 0, VLM_ARRAY_I32, n_prompt, 0, answer->prompt->data);
-  if (!vlm_cache_reset (&session->cache, MIN (n_prompt + answer->settings.max_tokens,
-              answer->model->config.text.max_context), error))
+  if (!vlm_cache_reset (&session->cache,
+          MIN (n_prompt + answer->settings.max_tokens, answer->model->config.text.max_context),
+          error))
     return FALSE;
   answer->embeds = g_new (gfloat, MIN (chunk, n_prompt) * hidden);
   answer->logits = g_new (gfloat, answer->model->config.text.vocab_size);
@@ -301,15 +306,16 @@ prefill (Answer *answer, GError **error)
     if (!begin_turn (answer, error))
       return FALSE;
     ok = vlm_decoder_forward (answer->model, answer->team, &session->arena, &session->cache,
-        answer->embeds, n, error)
-        && (!last || vlm_decoder_logits (answer->model, answer->team, &session->arena,
-            answer->embeds + (n - 1) * hidden, answer->logits, error));
+             answer->embeds, n, error)
+        && (!last
+            || vlm_decoder_logits (answer->model, answer->team, &session->arena,
+                answer->embeds + (n - 1) * hidden, answer->logits, error));
     vlm_team_end_turn (answer->team);
     if (!ok)
       return FALSE;
   }
-  show_array (answer, "logits", 0, VLM_ARRAY_F32, answer->model->config.text.vocab_size, 0,
-      answer->logits);
+  show_array (
+      answer, "logits", 0, VLM_ARRAY_F32, answer->model->config.text.vocab_size, 0, answer->logits);
   return TRUE;
 }
 
@@ -337,10 +343,10 @@ step (Answer *answer, gint32 id, GError **error)
   vlm_matrix_get_row (model->weights->embedding, &model->kernels, (guint) id, answer->embeds);
   if (!begin_turn (answer, error))
     return FALSE;
-  ok = vlm_decoder_forward (model, answer->team, &session->arena, &session->cache, answer->embeds,
-      1, error)
-      && vlm_decoder_logits (model, answer->team, &session->arena, answer->embeds, answer->logits,
-      error);
+  ok = vlm_decoder_forward (
+           model, answer->team, &session->arena, &session->cache, answer->embeds, 1, error)
+      && vlm_decoder_logits (
+          model, answer->team, &session->arena, answer->embeds, answer->logits, error);
   vlm_team_end_turn (answer->team);
   return ok;
 }
@@ -387,8 +393,7 @@ decode (Answer *answer, VlmSampler *sampler, VlmDetokenizer *detokenizer, GError
   shown = answer->text->len;
   vlm_detokenizer_finish (detokenizer, answer->text);
   show_text (answer, shown);
-  show_array (answer, "output_ids", 0, VLM_ARRAY_I32, answer->output->len, 0,
-      answer->output->data);
+  show_array (answer, "output_ids", 0, VLM_ARRAY_I32, answer->output->len, 0, answer->output->data);
   return TRUE;
 }
 

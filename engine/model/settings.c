@@ -40,8 +40,7 @@ choose (gdouble requested, gdouble file, gdouble off)
 }
 
 static void
-resolve_sampling (VlmSampling *sampling, const VlmGeneration *generation,
-    const VlmRequest *request)
+resolve_sampling (VlmSampling *sampling, const VlmGeneration *generation, const VlmRequest *request)
 {
   /* Files may name a temperature and still ask for greedy decoding. */
   gdouble file_temperature = generation->do_sample ? choose (-1, generation->temperature, 1) : 0;
@@ -50,13 +49,13 @@ resolve_sampling (VlmSampling *sampling, const VlmGeneration *generation,
   sampling->top_k = (gint) choose (request->top_k, generation->top_k, 0);
   sampling->top_p = choose (request->top_p, generation->top_p, 1);
   sampling->min_p = choose (request->min_p, generation->min_p, 0);
-  sampling->repetition_penalty = choose (request->repetition_penalty,
-      generation->repetition_penalty, 1);
+  sampling->repetition_penalty =
+      choose (request->repetition_penalty, generation->repetition_penalty, 1);
 }
 
 static gboolean
-resolve_processor (VlmProcessor *processor, const VlmModel *model, const VlmRequest *request,
-    GError **error)
+resolve_processor (
+    VlmProcessor *processor, const VlmModel *model, const VlmRequest *request, GError **error)
 {
   *processor = model->processor;
   if (request->min_image_tokens != -1)
@@ -81,8 +80,8 @@ resolve_processor (VlmProcessor *processor, const VlmModel *model, const VlmRequ
 }
 
 gboolean
-vlm_settings_resolve (VlmSettings *settings, const VlmModel *model, const VlmRequest *request,
-    GError **error)
+vlm_settings_resolve (
+    VlmSettings *settings, const VlmModel *model, const VlmRequest *request, GError **error)
 {
   guint max_tokens;
 
@@ -92,7 +91,6 @@ vlm_settings_resolve (VlmSettings *settings, const VlmModel *model, const VlmReq
   resolve_sampling (&settings->sampling, &model->generation, request);
   max_tokens = request->max_tokens != -1 ? (guint) request->max_tokens : VLM_DEFAULT_MAX_TOKENS;
   settings->max_tokens = MIN (max_tokens, model->config.text.max_context);
-  settings->prefill_chunk = request->prefill_chunk > 0 ? request->prefill_chunk
-      : VLM_PREFILL_CHUNK;
+  settings->prefill_chunk = request->prefill_chunk > 0 ? request->prefill_chunk : VLM_PREFILL_CHUNK;
   return TRUE;
 }

@@ -14,14 +14,14 @@ typedef struct
 {
   VlmSampling sampling;
   VlmProcessor processor;
-  guint max_tokens;             /* not beyond the context */
+  guint max_tokens; /* not beyond the context */
   guint prefill_chunk;
 } VlmSettings;
 
 /*
  * VLM_ERROR_SETTINGS naming the setting, its value and what is allowed.
  */
-gboolean vlm_settings_resolve (VlmSettings *settings, const VlmModel *model,
-    const VlmRequest *request, GError **error);
+gboolean vlm_settings_resolve (
+    VlmSettings *settings, const VlmModel *model, const VlmRequest *request, GError **error);
 
 #endif

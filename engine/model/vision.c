@@ -19,15 +19,15 @@ typedef struct
   const VlmVisionConfig *config;
   const VlmKernels *kernels;
   VlmTeam *team;
-  gsize n;                      /* patches */
+  gsize n; /* patches */
 
-  gfloat *x;                    /* [n][hidden] residual stream */
-  gfloat *normed;               /* [n][hidden] */
-  gfloat *qkv;                  /* [n][3 hidden] */
-  gfloat *keys;                 /* [heads][ceil (n / 16)][head_dim][16] */
-  gfloat *mixed;                /* [n][hidden] attention output */
-  gfloat *out;                  /* [n][hidden] what is added to the residual stream */
-  gfloat *widened;              /* [FF_BLOCK][ff] */
+  gfloat *x;       /* [n][hidden] residual stream */
+  gfloat *normed;  /* [n][hidden] */
+  gfloat *qkv;     /* [n][3 hidden] */
+  gfloat *keys;    /* [heads][ceil (n / 16)][head_dim][16] */
+  gfloat *mixed;   /* [n][hidden] attention output */
+  gfloat *out;     /* [n][hidden] what is added to the residual stream */
+  gfloat *widened; /* [FF_BLOCK][ff] */
 } Tower;
 
 static gsize
@@ -78,8 +78,8 @@ pack_keys_job (gsize panel, guint thread, gpointer user_data)
     if (lanes < VLM_KEY_PANEL)
       memset (dst, 0, dim * VLM_KEY_PANEL * sizeof (gfloat));
     for (lane = 0; lane < lanes; lane++) {
-      const gfloat *src = tower->qkv + (panel * VLM_KEY_PANEL + lane) * 3 * hidden + hidden
-          + head * dim;
+      const gfloat *src =
+          tower->qkv + (panel * VLM_KEY_PANEL + lane) * 3 * hidden + hidden + head * dim;
 
       for (i = 0; i < dim; i++)
         dst[i * VLM_KEY_PANEL + lane] = src[i];
@@ -119,7 +119,7 @@ attention (Tower *tower, const VlmVisionLayer *layer)
   gsize n_blocks = (tower->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
 
   return vlm_matrix_multiply (layer->qkv.matrix, tower->team, tower->kernels, layer->qkv.bias,
-          tower->normed, hidden, tower->n, tower->qkv, 3 * hidden)
+             tower->normed, hidden, tower->n, tower->qkv, 3 * hidden)
       && vlm_team_run (tower->team, n_key_panels (tower), pack_keys_job, tower)
       && vlm_team_run (tower->team, n_blocks * tower->config->n_heads, attend_job, tower)
       && vlm_matrix_multiply (layer->out.matrix, tower->team, tower->kernels, layer->out.bias,
@@ -154,7 +154,7 @@ run_layer (Tower *tower, const VlmVisionLayer *layer)
   gsize hidden = config->hidden_size;
 
   return vlm_rows_norm (tower->team, tower->kernels, &layer->norm1, config->norm_eps, tower->x,
-          tower->normed, n, hidden)
+             tower->normed, n, hidden)
       && attention (tower, layer)
       && vlm_rows_add (tower->team, tower->kernels, tower->out, tower->x, n, hidden)
       && vlm_rows_norm (tower->team, tower->kernels, &layer->norm2, config->norm_eps, tower->x,
@@ -164,18 +164,18 @@ run_layer (Tower *tower, const VlmVisionLayer *layer)
 }
 
 static gboolean
-embed_patches (Tower *tower, VlmModel *model, const gfloat *patches, guint grid_rows,
-    guint grid_columns)
+embed_patches (
+    Tower *tower, VlmModel *model, const gfloat *patches, guint grid_rows, guint grid_columns)
 {
   const VlmVisionConfig *config = tower->config;
   const VlmWeights *weights = model->weights;
   gsize patch_len = (gsize) config->patch_size * config->patch_size * 3;
   guint side = (guint) lrint (sqrt (config->n_positions));
-  g_autoptr (GBytes) grid = vlm_positions_get (&model->positions, weights->positions, side,
-      config->hidden_size, grid_rows, grid_columns);
+  g_autoptr (GBytes) grid = vlm_positions_get (
+      &model->positions, weights->positions, side, config->hidden_size, grid_rows, grid_columns);
 
   return vlm_matrix_multiply (weights->patch.matrix, tower->team, tower->kernels,
-          weights->patch.bias, patches, patch_len, tower->n, tower->x, config->hidden_size)
+             weights->patch.bias, patches, patch_len, tower->n, tower->x, config->hidden_size)
       && vlm_rows_add (tower->team, tower->kernels, g_bytes_get_data (grid, NULL), tower->x,
           tower->n, config->hidden_size);
 }
@@ -202,8 +202,8 @@ vlm_vision_tower (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloat 
     if (!run_layer (&tower, &model->weights->vision_layers[i]))
       return vlm_set_cancelled (error);
   }
-  if (!vlm_rows_norm (team, &model->kernels, &model->weights->post_norm, config->norm_eps,
-          features, features, tower.n, config->hidden_size))
+  if (!vlm_rows_norm (team, &model->kernels, &model->weights->post_norm, config->norm_eps, features,
+          features, tower.n, config->hidden_size))
     return vlm_set_cancelled (error);
   return TRUE;
 }

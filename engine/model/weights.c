@@ -101,7 +101,7 @@ load_binding (VlmWeights *weights, VlmTensorSource *source, const VlmBinding *bi
 
     if (!matrix)
       return FALSE;
-    *(VlmMatrix **)binding->target = matrix;
+    *(VlmMatrix **) binding->target = matrix;
     weights->n_bytes += vlm_matrix_get_bytes (matrix);
   } else {
     gfloat *values = binding->kind == VLM_BIND_TAPS
@@ -110,7 +110,7 @@ load_binding (VlmWeights *weights, VlmTensorSource *source, const VlmBinding *bi
 
     if (!values)
       return FALSE;
-    *(gfloat **)binding->target = values;
+    *(gfloat **) binding->target = values;
     for (i = 0; i < binding->n_parts; i++)
       weights->n_bytes += count_values (binding->parts[i]) * sizeof (gfloat);
   }
@@ -148,7 +148,7 @@ load_all (VlmWeights *weights, VlmTensorSource *source, const GArray *bindings,
       return FALSE;
     done += sum_part_bytes (binding);
     if (progress)
-      progress ((gdouble)done / total, user_data);
+      progress ((gdouble) done / total, user_data);
   }
   return TRUE;
 }

@@ -29,7 +29,7 @@ parse_cpu_max (const gchar *text)
   guint64 quota, period;
 
   if (!g_ascii_isdigit (text[0]))
-    return 0;                   /* "max" */
+    return 0; /* "max" */
   quota = g_ascii_strtoull (text, &end, 10);
   period = g_ascii_strtoull (end, NULL, 10);
   if (quota == 0 || period == 0)

@@ -28,23 +28,23 @@ struct _VlmTeam
 typedef struct
 {
   GMutex lock;
-  GCond wake;                   /* crew: a run was published */
-  GCond done;                   /* leader: the last helper has left */
+  GCond wake; /* crew: a run was published */
+  GCond done; /* leader: the last helper has left */
   GThreadPool *pool;
   guint n_crew;
 
-  gint generation;              /* atomic; raised for every run */
+  gint generation; /* atomic; raised for every run */
 
   /* The current run. Written under the lock by the leader. */
   VlmJobFunc func;
   gpointer user_data;
   GCancellable *cancellable;
   gsize n_jobs;
-  gsize next;                   /* atomic */
-  gint cancelled;               /* atomic */
-  guint wanted;                 /* helpers that may still join */
-  guint joined;                 /* helpers that have joined this run */
-  gint active;                  /* atomic; helpers inside this run */
+  gsize next;     /* atomic */
+  gint cancelled; /* atomic */
+  guint wanted;   /* helpers that may still join */
+  guint joined;   /* helpers that have joined this run */
+  gint active;    /* atomic; helpers inside this run */
 } Crew;
 
 static Crew crew;
@@ -56,10 +56,10 @@ static GQueue turn_queue = G_QUEUE_INIT;
 static inline void
 cpu_relax (void)
 {
-#if defined (__x86_64__) || defined (__i386__)
+#if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause ();
-#elif defined (__aarch64__)
-  __asm__ __volatile__ ("yield");
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
 #endif
 }
 
@@ -134,7 +134,7 @@ grow_crew (guint n_crew)
   if (crew.pool == NULL)
     crew.pool = g_thread_pool_new (crew_thread, NULL, (gint) n_crew, TRUE, NULL);
   if (crew.pool == NULL)
-    return;                     /* no threads to be had: the leader works alone */
+    return; /* no threads to be had: the leader works alone */
   if (crew.n_crew < n_crew)
     g_thread_pool_set_max_threads (crew.pool, (gint) n_crew, NULL);
   while (crew.n_crew < n_crew) {

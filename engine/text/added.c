@@ -10,14 +10,14 @@ typedef struct
 {
   gchar *spelling;
   gsize length;
-  guint order;                  /* of insertion */
+  guint order; /* of insertion */
   VlmAddedToken token;
 } Entry;
 
 struct _VlmAdded
 {
-  GArray *entries;              /* sorted by spelling once finished: a prefix precedes the longer */
-  gboolean starts[256];         /* bytes that begin a spelling */
+  GArray *entries;      /* sorted by spelling once finished: a prefix precedes the longer */
+  gboolean starts[256]; /* bytes that begin a spelling */
 };
 
 static void
@@ -127,9 +127,9 @@ is_word (gunichar c)
       return TRUE;
     default:
       /* Joiners, and the circled and squared letters that are symbols by category. */
-      return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
-          (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
-          (c >= 0x1f170 && c <= 0x1f189);
+      return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9)
+          || (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169)
+          || (c >= 0x1f170 && c <= 0x1f189);
   }
 }
 

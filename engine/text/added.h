@@ -12,8 +12,8 @@ typedef struct _VlmAdded VlmAdded;
 typedef struct
 {
   gint id;
-  gboolean single_word;         /* only where no word character touches it */
-  gboolean lstrip, rstrip;      /* takes the white space on that side with it */
+  gboolean single_word;    /* only where no word character touches it */
+  gboolean lstrip, rstrip; /* takes the white space on that side with it */
 } VlmAddedToken;
 
 VlmAdded *vlm_added_new (void);

@@ -9,8 +9,8 @@
 static gboolean
 spells_itself (guint value)
 {
-  return (value >= 33 && value <= 126) || (value >= 161 && value <= 172) ||
-      (value >= 174 && value <= 255);
+  return (value >= 33 && value <= 126) || (value >= 161 && value <= 172)
+      || (value >= 174 && value <= 255);
 }
 
 gunichar
@@ -22,7 +22,7 @@ vlm_alphabet_character (guint8 byte)
     return 0x100 + byte;
   if (byte < 161)
     return 0x100 + 33 + (byte - 127);
-  return 0x100 + 67;            /* 173 is the last */
+  return 0x100 + 67; /* 173 is the last */
 }
 
 void

@@ -3,8 +3,8 @@
 #include "chat.h"
 
 static gboolean
-look_up (gint *id, const VlmTokenizer *tokenizer, const gchar *text, gboolean needed,
-    GError **error)
+look_up (
+    gint *id, const VlmTokenizer *tokenizer, const gchar *text, gboolean needed, GError **error)
 {
   *id = vlm_tokenizer_lookup (tokenizer, text);
   if (*id >= 0 || !needed)
@@ -15,18 +15,18 @@ look_up (gint *id, const VlmTokenizer *tokenizer, const gchar *text, gboolean ne
 }
 
 gboolean
-vlm_chat_tokens_init (VlmChatTokens *tokens, const VlmTokenizer *tokenizer, gboolean need_image,
-    GError **error)
+vlm_chat_tokens_init (
+    VlmChatTokens *tokens, const VlmTokenizer *tokenizer, gboolean need_image, GError **error)
 {
   VlmChatTokens found = { .use_image_special_tokens = TRUE };
 
-  if (!look_up (&found.bos, tokenizer, "<|startoftext|>", TRUE, error) ||
-      !look_up (&found.im_start, tokenizer, "<|im_start|>", TRUE, error) ||
-      !look_up (&found.im_end, tokenizer, "<|im_end|>", TRUE, error) ||
-      !look_up (&found.image, tokenizer, "<image>", need_image, error) ||
-      !look_up (&found.image_start, tokenizer, "<|image_start|>", FALSE, error) ||
-      !look_up (&found.image_end, tokenizer, "<|image_end|>", FALSE, error) ||
-      !look_up (&found.thumbnail, tokenizer, "<|img_thumbnail|>", FALSE, error))
+  if (!look_up (&found.bos, tokenizer, "<|startoftext|>", TRUE, error)
+      || !look_up (&found.im_start, tokenizer, "<|im_start|>", TRUE, error)
+      || !look_up (&found.im_end, tokenizer, "<|im_end|>", TRUE, error)
+      || !look_up (&found.image, tokenizer, "<image>", need_image, error)
+      || !look_up (&found.image_start, tokenizer, "<|image_start|>", FALSE, error)
+      || !look_up (&found.image_end, tokenizer, "<|image_end|>", FALSE, error)
+      || !look_up (&found.thumbnail, tokenizer, "<|img_thumbnail|>", FALSE, error))
     return FALSE;
   *tokens = found;
   return TRUE;

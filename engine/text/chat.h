@@ -10,7 +10,7 @@
 
 typedef struct
 {
-  gint bos, im_start, im_end;   /* -1 when the vocabulary has none */
+  gint bos, im_start, im_end; /* -1 when the vocabulary has none */
   gint image, image_start, image_end, thumbnail;
   gboolean use_image_special_tokens;
 } VlmChatTokens;
@@ -20,8 +20,8 @@ typedef struct
  * may then undo. VLM_ERROR_FORMAT names the first token that a chat cannot do without; that is also
  * <image> with need_image. Markers around pictures are missed when a layout asks for them.
  */
-gboolean vlm_chat_tokens_init (VlmChatTokens *tokens, const VlmTokenizer *tokenizer,
-    gboolean need_image, GError **error);
+gboolean vlm_chat_tokens_init (
+    VlmChatTokens *tokens, const VlmTokenizer *tokenizer, gboolean need_image, GError **error);
 
 /*
  * Appends the ids of
@@ -33,7 +33,7 @@ gboolean vlm_chat_tokens_init (VlmChatTokens *tokens, const VlmTokenizer *tokeni
  * VLM_ERROR_FORMAT when a marker is not in the vocabulary; ids is as before then.
  */
 gboolean vlm_chat_build (const VlmTokenizer *tokenizer, const VlmChatTokens *tokens,
-    const gchar *system, const gchar *prompt, const VlmLayout *images, guint n_images,
-    GArray *ids, GError **error);
+    const gchar *system, const gchar *prompt, const VlmLayout *images, guint n_images, GArray *ids,
+    GError **error);
 
 #endif

@@ -10,7 +10,7 @@ struct _VlmDetokenizer
 {
   VlmTokenizer *tokenizer;
   gboolean skip_special;
-  gchar pending[4];             /* the beginning of a character, at most three bytes */
+  gchar pending[4]; /* the beginning of a character, at most three bytes */
   gsize n_pending;
 };
 

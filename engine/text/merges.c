@@ -6,28 +6,28 @@ typedef struct
 {
   guint64 pair;
   guint32 rank;
-  gint32 id;                    /* -1: a free slot */
+  gint32 id; /* -1: a free slot */
 } Slot;
 
 struct _VlmMerges
 {
-  Slot *slots;                  /* open addressing, at most half full */
-  gsize mask;                   /* number of slots, a power of two, less one */
-  guint64 seed;                 /* keeps a file from choosing its collisions */
+  Slot *slots;  /* open addressing, at most half full */
+  gsize mask;   /* number of slots, a power of two, less one */
+  guint64 seed; /* keeps a file from choosing its collisions */
 };
 
 /* One element of a list that runs through an array, so that positions stay what they were. */
 typedef struct
 {
-  gint32 id;                    /* -1 once it went into its left neighbour */
-  gint32 previous, next;        /* -1 at the ends */
+  gint32 id;             /* -1 once it went into its left neighbour */
+  gint32 previous, next; /* -1 at the ends */
 } Symbol;
 
 typedef struct
 {
   guint32 rank;
-  gint32 position;              /* of the left symbol */
-  gint32 id;                    /* what the pair was to become */
+  gint32 position; /* of the left symbol */
+  gint32 id;       /* what the pair was to become */
 } Candidate;
 
 VlmMerges *
@@ -200,8 +200,8 @@ is_current (const VlmMerges *merges, const Symbol *symbols, const Candidate *can
 {
   const Symbol *left = &symbols[candidate->position];
 
-  return left->id >= 0 && left->next >= 0 &&
-      find_slot (merges, left->id, symbols[left->next].id)->id == candidate->id;
+  return left->id >= 0 && left->next >= 0
+      && find_slot (merges, left->id, symbols[left->next].id)->id == candidate->id;
 }
 
 void

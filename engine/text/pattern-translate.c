@@ -13,15 +13,17 @@
 #include "engine/vlm.h"
 
 /* White_Space. PCRE2's own \s has U+180E as well in the versions that need this. */
-#define SPACE "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}" \
-    "\\x{202f}\\x{205f}\\x{3000}"
-#define NOT_SPACE "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}" \
-    "\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}" \
-    "\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
+#define SPACE                                                                                      \
+  "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}"               \
+  "\\x{202f}\\x{205f}\\x{3000}"
+#define NOT_SPACE                                                                                  \
+  "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}"                     \
+  "\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}"                   \
+  "\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
 
 typedef struct
 {
-  const gchar *at;              /* what comes next */
+  const gchar *at; /* what comes next */
   GString *out;
 } Translator;
 

@@ -30,8 +30,8 @@ compile (const gchar *regex, guint32 options, const gchar *where, GError **error
 
   if (context != NULL)
     pcre2_set_newline (context, PCRE2_NEWLINE_LF);
-  code = pcre2_compile ((PCRE2_SPTR) regex, PCRE2_ZERO_TERMINATED, options, &number, &offset,
-      context);
+  code =
+      pcre2_compile ((PCRE2_SPTR) regex, PCRE2_ZERO_TERMINATED, options, &number, &offset, context);
   pcre2_compile_context_free (context);
   if (code == NULL) {
     pcre2_get_error_message (number, message, sizeof message);
@@ -75,8 +75,8 @@ static gboolean
 search (const VlmPattern *pattern, const gchar *text, gsize length, gsize from,
     pcre2_match_data *match, pcre2_match_context *context)
 {
-  int found = pcre2_match (pattern->code, (PCRE2_SPTR) text, length, from, PCRE2_NO_UTF_CHECK,
-      match, context);
+  int found = pcre2_match (
+      pattern->code, (PCRE2_SPTR) text, length, from, PCRE2_NO_UTF_CHECK, match, context);
 
   /* Compiled code has a small fixed stack; the interpreter takes what it needs. */
   if (found == PCRE2_ERROR_JIT_STACKLIMIT)
@@ -123,8 +123,8 @@ vlm_pattern_split (const VlmPattern *pattern, const gchar *text, const VlmPiece 
   if (match == NULL || context == NULL)
     g_error ("out of memory");
   for (i = 0; i < n_pieces; i++) {
-    pcre2_set_match_limit (context,
-        MIN (MATCH_LIMIT_BASE + MATCH_LIMIT_PER_BYTE * pieces[i].length, G_MAXUINT32));
+    pcre2_set_match_limit (
+        context, MIN (MATCH_LIMIT_BASE + MATCH_LIMIT_PER_BYTE * pieces[i].length, G_MAXUINT32));
     split_piece (pattern, text, &pieces[i], match, context, out);
   }
   pcre2_match_context_free (context);

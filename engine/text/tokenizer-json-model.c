@@ -20,13 +20,13 @@ check_id (VlmReader *reader, const json_t *id, gsize n_entries, const gchar *tex
   g_autofree gchar *excerpt = vlm_reader_excerpt (text);
 
   if (!json_is_integer (id))
-    return vlm_reader_fail (reader, VLM_ERROR_FORMAT, "the id of \"%s\" is not an integer",
-        excerpt);
+    return vlm_reader_fail (
+        reader, VLM_ERROR_FORMAT, "the id of \"%s\" is not an integer", excerpt);
   if (json_integer_value (id) < 0 || json_integer_value (id) >= limit)
     return vlm_reader_fail (reader, VLM_ERROR_FORMAT,
         "the id of \"%s\" is %" JSON_INTEGER_FORMAT ", expected 0..%" JSON_INTEGER_FORMAT
-        " with %" G_GSIZE_FORMAT " tokens", excerpt, json_integer_value (id), limit - 1,
-        n_entries);
+        " with %" G_GSIZE_FORMAT " tokens",
+        excerpt, json_integer_value (id), limit - 1, n_entries);
   return TRUE;
 }
 
@@ -58,8 +58,8 @@ measure_ids (VlmReader *reader, const json_t *added)
   reader->tokenizer->size = size;
   reader->tokenizer->tokens = g_try_new0 (VlmToken, MAX (size, 1));
   if (reader->tokenizer->tokens == NULL)
-    return vlm_reader_fail (reader, VLM_ERROR_MEMORY,
-        "no memory for a table of %" JSON_INTEGER_FORMAT " tokens", size);
+    return vlm_reader_fail (
+        reader, VLM_ERROR_MEMORY, "no memory for a table of %" JSON_INTEGER_FORMAT " tokens", size);
   return TRUE;
 }
 
@@ -110,10 +110,10 @@ read_flags (VlmReader *reader, const json_t *object, VlmAddedToken *token, gbool
   if (!vlm_reader_get_boolean (reader, object, field, "special", special))
     return FALSE;
   *normalized = !*special;
-  return vlm_reader_get_boolean (reader, object, field, "normalized", normalized) &&
-      vlm_reader_get_boolean (reader, object, field, "single_word", &token->single_word) &&
-      vlm_reader_get_boolean (reader, object, field, "lstrip", &token->lstrip) &&
-      vlm_reader_get_boolean (reader, object, field, "rstrip", &token->rstrip);
+  return vlm_reader_get_boolean (reader, object, field, "normalized", normalized)
+      && vlm_reader_get_boolean (reader, object, field, "single_word", &token->single_word)
+      && vlm_reader_get_boolean (reader, object, field, "lstrip", &token->lstrip)
+      && vlm_reader_get_boolean (reader, object, field, "rstrip", &token->rstrip);
 }
 
 /* An added token may repeat an entry of the vocabulary, id and all, but contradict none. */
@@ -145,8 +145,8 @@ read_added_token (VlmReader *reader, const json_t *object)
   gsize length;
 
   token.id = json_integer_value (json_object_get (object, "id"));
-  if (!check_added (reader, content, token.id) ||
-      !read_flags (reader, object, &token, &normalized, &special))
+  if (!check_added (reader, content, token.id)
+      || !read_flags (reader, object, &token, &normalized, &special))
     return FALSE;
   normal = normalized ? vlm_tokenizer_normalize (t, content, strlen (content), &length) : NULL;
   if (normal == NULL)
@@ -157,8 +157,8 @@ read_added_token (VlmReader *reader, const json_t *object)
     t->tokens[token.id].length = strlen (normal);
   }
   t->tokens[token.id].special = special;
-  g_hash_table_insert (t->added_ids, g_string_chunk_insert (t->strings, content),
-      GINT_TO_POINTER (token.id));
+  g_hash_table_insert (
+      t->added_ids, g_string_chunk_insert (t->strings, content), GINT_TO_POINTER (token.id));
   if (*normal != '\0')
     vlm_added_insert (normalized ? t->added_normalized : t->added, normal, &token);
   return TRUE;
@@ -217,18 +217,18 @@ check_settings (VlmReader *reader, const json_t *model)
   if (!vlm_reader_get_boolean (reader, model, "model", "byte_fallback", &byte_fallback))
     return FALSE;
   if (byte_fallback)
-    return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED,
-        "model.byte_fallback is not implemented");
-  if (dropout != NULL && !json_is_null (dropout) &&
-      !(json_is_number (dropout) && json_number_value (dropout) == 0))
+    return vlm_reader_fail (
+        reader, VLM_ERROR_UNSUPPORTED, "model.byte_fallback is not implemented");
+  if (dropout != NULL && !json_is_null (dropout)
+      && !(json_is_number (dropout) && json_number_value (dropout) == 0))
     return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED, "model.dropout is not implemented");
   for (i = 0; i < G_N_ELEMENTS (affixes); i++) {
     const json_t *affix = json_object_get (model, affixes[i]);
 
-    if (affix != NULL && !json_is_null (affix) &&
-        !(json_is_string (affix) && json_string_length (affix) == 0))
-      return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED, "model.%s is not implemented",
-          affixes[i]);
+    if (affix != NULL && !json_is_null (affix)
+        && !(json_is_string (affix) && json_string_length (affix) == 0))
+      return vlm_reader_fail (
+          reader, VLM_ERROR_UNSUPPORTED, "model.%s is not implemented", affixes[i]);
   }
   return TRUE;
 }
@@ -247,8 +247,8 @@ read_unknown (VlmReader *reader, const json_t *model)
   if (reader->tokenizer->unknown_id >= 0)
     return TRUE;
   excerpt = vlm_reader_excerpt (json_string_value (token));
-  return vlm_reader_fail (reader, VLM_ERROR_FORMAT, "model.unk_token \"%s\" is not in model.vocab",
-      excerpt);
+  return vlm_reader_fail (
+      reader, VLM_ERROR_FORMAT, "model.unk_token \"%s\" is not in model.vocab", excerpt);
 }
 
 /* Both forms of a merge: ["a", "b"] and "a b". */
@@ -282,8 +282,8 @@ read_merge (VlmReader *reader, const json_t *merge, guint rank)
   gint left_id, right_id, id;
 
   if (!split_merge (merge, &left, &right))
-    return vlm_reader_fail (reader, VLM_ERROR_FORMAT, "model.merges[%u] is no pair of pieces",
-        rank);
+    return vlm_reader_fail (
+        reader, VLM_ERROR_FORMAT, "model.merges[%u] is no pair of pieces", rank);
   whole = g_strconcat (left, right, NULL);
   left_id = vlm_reader_find_piece (reader, left);
   right_id = vlm_reader_find_piece (reader, right);
@@ -296,8 +296,8 @@ read_merge (VlmReader *reader, const json_t *merge, guint rank)
     missing = whole;
   if (missing != NULL) {
     excerpt = vlm_reader_excerpt (missing);
-    return vlm_reader_fail (reader, VLM_ERROR_FORMAT,
-        "model.merges[%u]: \"%s\" is not in model.vocab", rank, excerpt);
+    return vlm_reader_fail (
+        reader, VLM_ERROR_FORMAT, "model.merges[%u]: \"%s\" is not in model.vocab", rank, excerpt);
   }
   /* Plain text must not grow into a control token, whatever the merges say. */
   if (!vlm_tokenizer_is_special (reader->tokenizer, id))
@@ -312,10 +312,10 @@ vlm_read_model (VlmReader *reader, const json_t *model)
   VlmTokenizer *t = reader->tokenizer;
   gsize i;
 
-  if (!check_settings (reader, model) || !read_unknown (reader, model) ||
-      !vlm_reader_get_boolean (reader, model, "model", "fuse_unk", &t->fuse_unknown) ||
-      !vlm_reader_get_boolean (reader, model, "model", "ignore_merges", &t->ignore_merges) ||
-      !read_byte_ids (reader))
+  if (!check_settings (reader, model) || !read_unknown (reader, model)
+      || !vlm_reader_get_boolean (reader, model, "model", "fuse_unk", &t->fuse_unknown)
+      || !vlm_reader_get_boolean (reader, model, "model", "ignore_merges", &t->ignore_merges)
+      || !read_byte_ids (reader))
     return FALSE;
   if (!json_is_array (merges))
     return vlm_reader_fail (reader, VLM_ERROR_FORMAT, "model.merges is not a list");

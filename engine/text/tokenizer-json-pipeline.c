@@ -15,8 +15,8 @@
 #define MAX_GROWTH 8
 
 /* The split of a ByteLevel pre-tokenizer that is told to use one. */
-#define BYTE_LEVEL_REGEX \
-    "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+#define BYTE_LEVEL_REGEX                                                                           \
+  "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 typedef gboolean (*ReadComponent) (VlmReader *reader, const gchar *field, const json_t *component);
 
@@ -25,8 +25,8 @@ typedef gboolean (*ReadComponent) (VlmReader *reader, const gchar *field, const 
  * members.
  */
 static gboolean
-read_components (VlmReader *reader, const gchar *field, const gchar *key,
-    const json_t *component, guint depth, ReadComponent read)
+read_components (VlmReader *reader, const gchar *field, const gchar *key, const json_t *component,
+    guint depth, ReadComponent read)
 {
   const json_t *members;
   gsize i;
@@ -101,7 +101,7 @@ add_pattern (VlmReader *reader, const gchar *field, const gchar *text, gboolean 
 {
   g_autofree gchar *where = g_strdup_printf ("%s: %s", reader->name, field);
   VlmPattern *pattern = literal ? vlm_pattern_new_literal (text, where, reader->error)
-      : vlm_pattern_new (text, where, reader->error);
+                                : vlm_pattern_new (text, where, reader->error);
 
   if (pattern == NULL)
     return FALSE;
@@ -145,8 +145,8 @@ read_byte_level (VlmReader *reader, const gchar *field, const json_t *component)
 {
   gboolean prefix_space = TRUE, use_regex = TRUE;
 
-  if (!vlm_reader_get_boolean (reader, component, field, "add_prefix_space", &prefix_space) ||
-      !vlm_reader_get_boolean (reader, component, field, "use_regex", &use_regex))
+  if (!vlm_reader_get_boolean (reader, component, field, "add_prefix_space", &prefix_space)
+      || !vlm_reader_get_boolean (reader, component, field, "use_regex", &use_regex))
     return FALSE;
   if (prefix_space)
     return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED,
@@ -192,8 +192,8 @@ vlm_read_pre_tokenizer (VlmReader *reader, const json_t *pre_tokenizer)
 static gboolean
 read_post_processor_part (VlmReader *reader, const gchar *field, const json_t *component)
 {
-  if (vlm_reader_is_type (component, "ByteLevel") ||
-      vlm_reader_is_type (component, "TemplateProcessing"))
+  if (vlm_reader_is_type (component, "ByteLevel")
+      || vlm_reader_is_type (component, "TemplateProcessing"))
     return TRUE;
   return vlm_reader_refuse_component (reader, field, component);
 }
@@ -203,8 +203,8 @@ vlm_read_post_processor (VlmReader *reader, const json_t *post_processor)
 {
   if (post_processor == NULL || json_is_null (post_processor))
     return TRUE;
-  return read_components (reader, "post_processor", "processors", post_processor, 0,
-      read_post_processor_part);
+  return read_components (
+      reader, "post_processor", "processors", post_processor, 0, read_post_processor_part);
 }
 
 gboolean

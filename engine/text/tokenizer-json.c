@@ -32,13 +32,13 @@ vlm_reader_refuse_component (VlmReader *reader, const gchar *field, const json_t
   g_autofree gchar *excerpt = NULL;
 
   if (component == NULL || json_is_null (component))
-    return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED,
-        "a tokenizer without %s is not implemented", field);
+    return vlm_reader_fail (
+        reader, VLM_ERROR_UNSUPPORTED, "a tokenizer without %s is not implemented", field);
   if (!json_is_string (type))
     return vlm_reader_fail (reader, VLM_ERROR_FORMAT, "%s has no type", field);
   excerpt = vlm_reader_excerpt (json_string_value (type));
-  return vlm_reader_fail (reader, VLM_ERROR_UNSUPPORTED, "%s of type \"%s\" is not implemented",
-      field, excerpt);
+  return vlm_reader_fail (
+      reader, VLM_ERROR_UNSUPPORTED, "%s of type \"%s\" is not implemented", field, excerpt);
 }
 
 gboolean
@@ -50,16 +50,16 @@ vlm_reader_is_type (const json_t *object, const gchar *type)
 }
 
 gboolean
-vlm_reader_get_boolean (VlmReader *reader, const json_t *object, const gchar *field,
-    const gchar *key, gboolean *value)
+vlm_reader_get_boolean (
+    VlmReader *reader, const json_t *object, const gchar *field, const gchar *key, gboolean *value)
 {
   const json_t *found = json_object_get (object, key);
 
   if (found == NULL || json_is_null (found))
     return TRUE;
   if (!json_is_boolean (found))
-    return vlm_reader_fail (reader, VLM_ERROR_FORMAT, "%s.%s is neither true nor false", field,
-        key);
+    return vlm_reader_fail (
+        reader, VLM_ERROR_FORMAT, "%s.%s is neither true nor false", field, key);
   *value = json_is_true (found);
   return TRUE;
 }
@@ -81,12 +81,12 @@ read_root (VlmReader *reader, const json_t *root)
     return vlm_reader_fail (reader, VLM_ERROR_FORMAT, "no object \"model\" in it");
   if (!vlm_reader_is_type (model, "BPE"))
     return vlm_reader_refuse_component (reader, "model", model);
-  return vlm_read_normalizer (reader, json_object_get (root, "normalizer")) &&
-      vlm_read_pre_tokenizer (reader, json_object_get (root, "pre_tokenizer")) &&
-      vlm_read_post_processor (reader, json_object_get (root, "post_processor")) &&
-      vlm_read_decoder (reader, json_object_get (root, "decoder")) &&
-      vlm_read_vocabulary (reader, root, model) &&
-      vlm_read_added_tokens (reader, root) && vlm_read_model (reader, model);
+  return vlm_read_normalizer (reader, json_object_get (root, "normalizer"))
+      && vlm_read_pre_tokenizer (reader, json_object_get (root, "pre_tokenizer"))
+      && vlm_read_post_processor (reader, json_object_get (root, "post_processor"))
+      && vlm_read_decoder (reader, json_object_get (root, "decoder"))
+      && vlm_read_vocabulary (reader, root, model) && vlm_read_added_tokens (reader, root)
+      && vlm_read_model (reader, model);
 }
 
 VlmTokenizer *

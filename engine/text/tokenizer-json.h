@@ -11,9 +11,9 @@
 
 typedef struct
 {
-  const gchar *name;            /* of the file, for messages */
+  const gchar *name; /* of the file, for messages */
   VlmTokenizer *tokenizer;
-  const json_t *vocabulary;     /* model.vocab, borrowed; set by vlm_read_vocabulary () */
+  const json_t *vocabulary; /* model.vocab, borrowed; set by vlm_read_vocabulary () */
   GError **error;
 } VlmReader;
 
@@ -22,8 +22,8 @@ gboolean vlm_reader_fail (VlmReader *reader, VlmError code, const gchar *format,
     G_GNUC_PRINTF (3, 4);
 
 /* The component field is of a type that is not implemented, or of none. */
-gboolean vlm_reader_refuse_component (VlmReader *reader, const gchar *field,
-    const json_t *component);
+gboolean vlm_reader_refuse_component (
+    VlmReader *reader, const gchar *field, const json_t *component);
 
 /* At most 40 characters of a string of the file, for messages. (transfer full) */
 gchar *vlm_reader_excerpt (const gchar *text);
@@ -32,8 +32,8 @@ gchar *vlm_reader_excerpt (const gchar *text);
 gboolean vlm_reader_is_type (const json_t *object, const gchar *type);
 
 /* Reads a truth value that may be missing or null; then value stays as it is. */
-gboolean vlm_reader_get_boolean (VlmReader *reader, const json_t *object, const gchar *field,
-    const gchar *key, gboolean *value);
+gboolean vlm_reader_get_boolean (
+    VlmReader *reader, const json_t *object, const gchar *field, const gchar *key, gboolean *value);
 
 /* The id of a piece in model.vocab, or -1. */
 gint vlm_reader_find_piece (const VlmReader *reader, const gchar *piece);

@@ -18,9 +18,9 @@ typedef struct
 {
   const VlmTokenizer *tokenizer;
   VlmWord word;
-  GString *spelling;            /* of one piece, in the byte alphabet */
-  GArray *pieces, *finer;       /* VlmPiece */
-  GArray *ids;                  /* where the result goes */
+  GString *spelling;      /* of one piece, in the byte alphabet */
+  GArray *pieces, *finer; /* VlmPiece */
+  GArray *ids;            /* where the result goes */
 } Encoder;
 
 static void
@@ -85,8 +85,8 @@ vlm_tokenizer_lookup (const VlmTokenizer *tokenizer, const gchar *text)
 {
   gpointer id;
 
-  if (g_hash_table_lookup_extended (tokenizer->added_ids, text, NULL, &id) ||
-      g_hash_table_lookup_extended (tokenizer->vocabulary, text, NULL, &id))
+  if (g_hash_table_lookup_extended (tokenizer->added_ids, text, NULL, &id)
+      || g_hash_table_lookup_extended (tokenizer->vocabulary, text, NULL, &id))
     return GPOINTER_TO_INT (id);
   return -1;
 }
@@ -109,8 +109,8 @@ vlm_tokenizer_is_special (const VlmTokenizer *tokenizer, gint id)
 }
 
 gchar *
-vlm_tokenizer_normalize (const VlmTokenizer *tokenizer, const gchar *text, gsize length,
-    gsize *new_length)
+vlm_tokenizer_normalize (
+    const VlmTokenizer *tokenizer, const gchar *text, gsize length, gsize *new_length)
 {
   GString *from, *to;
   guint i;
@@ -211,8 +211,7 @@ static void
 encode_raw (Encoder *e, const gchar *text, gsize length, gboolean added)
 {
   gsize new_length = length;
-  g_autofree gchar *normalized =
-      vlm_tokenizer_normalize (e->tokenizer, text, length, &new_length);
+  g_autofree gchar *normalized = vlm_tokenizer_normalize (e->tokenizer, text, length, &new_length);
   g_autoptr (GArray) segments = NULL;
   guint i;
 
@@ -285,12 +284,11 @@ vlm_tokenizer_encode (const VlmTokenizer *tokenizer, const gchar *text, gssize l
 }
 
 gchar *
-vlm_tokenizer_decode (const VlmTokenizer *tokenizer, const gint32 *ids, gsize n_ids,
-    gboolean skip_special)
+vlm_tokenizer_decode (
+    const VlmTokenizer *tokenizer, const gint32 *ids, gsize n_ids, gboolean skip_special)
 {
   /* Only the count of references changes. */
-  VlmDetokenizer *detokenizer =
-      vlm_detokenizer_new ((VlmTokenizer *) tokenizer, skip_special);
+  VlmDetokenizer *detokenizer = vlm_detokenizer_new ((VlmTokenizer *) tokenizer, skip_special);
   GString *text = g_string_new (NULL);
   gsize i;
 

@@ -84,7 +84,7 @@ vlm_utf8_is_space (gunichar character)
     case 0x3000:
       return TRUE;
     default:
-      return (character >= 0x09 && character <= 0x0d) ||
-          (character >= 0x2000 && character <= 0x200a);
+      return (character >= 0x09 && character <= 0x0d)
+          || (character >= 0x2000 && character <= 0x200a);
   }
 }

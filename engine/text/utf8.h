@@ -12,9 +12,9 @@
 
 typedef enum
 {
-  VLM_UTF8_CHARACTER,           /* size bytes are one character */
-  VLM_UTF8_INVALID,             /* size bytes can never become one: one U+FFFD stands for them */
-  VLM_UTF8_CUT                  /* all bytes there are begin one that more bytes could end */
+  VLM_UTF8_CHARACTER, /* size bytes are one character */
+  VLM_UTF8_INVALID,   /* size bytes can never become one: one U+FFFD stands for them */
+  VLM_UTF8_CUT        /* all bytes there are begin one that more bytes could end */
 } VlmUtf8;
 
 /*

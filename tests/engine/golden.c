@@ -99,8 +99,7 @@ golden_string (json_t *object, const gchar *key)
 gint64
 golden_int (json_t *object, const gchar *key)
 {
-  return json_integer_value (member (object, key,
-          json_is_integer (json_object_get (object, key))));
+  return json_integer_value (member (object, key, json_is_integer (json_object_get (object, key))));
 }
 
 gdouble
@@ -136,8 +135,8 @@ golden_compare_rows (json_t *description, const GArray *blob, const gfloat *foun
 
       if (!(difference <= tolerance))
         g_error ("%s: row %" G_GSIZE_FORMAT " column %" G_GSIZE_FORMAT " is %.9g, expected %.9g "
-            "within %g of %g", what, start + i * stride, c, row[c], expected[i * n_cols + c],
-            tolerance, scale);
+                 "within %g of %g",
+            what, start + i * stride, c, row[c], expected[i * n_cols + c], tolerance, scale);
       largest = MAX (largest, difference);
     }
   }

@@ -21,7 +21,7 @@ typedef struct
 {
   json_t *golden;
   guint n_crops;
-  gsize tokens_before;          /* image tokens of the crops before this one */
+  gsize tokens_before; /* image tokens of the crops before this one */
   gdouble worst_tower, worst_projector, worst_logits;
   gboolean saw_ids, saw_logits, saw_output;
 } Seen;
@@ -66,8 +66,9 @@ check_image_embeds (Seen *seen, const gsize *shape, const gfloat *data)
     gsize n = golden_int (rows, "of");
 
     g_assert_cmpuint (first + n, <=, shape[0]);
-    seen->worst_projector = MAX (seen->worst_projector, golden_compare_rows (rows, blob,
-            data + first * shape[1], n, shape[1], TOLERANCE, "projector"));
+    seen->worst_projector = MAX (seen->worst_projector,
+        golden_compare_rows (
+            rows, blob, data + first * shape[1], n, shape[1], TOLERANCE, "projector"));
     first += n;
   }
   g_assert_cmpuint (first, ==, shape[0]);
@@ -89,11 +90,11 @@ on_array (const gchar *name, guint index, VlmArrayType type, const gsize *shape,
   } else if (strcmp (name, "patches") == 0) {
     json_t *crop = crop_case (seen, index);
 
-    g_assert_cmpuint (shape[0], ==,
-        golden_int (crop, "patches_h") * golden_int (crop, "patches_w"));
+    g_assert_cmpuint (
+        shape[0], ==, golden_int (crop, "patches_h") * golden_int (crop, "patches_w"));
     check_hash (crop, "pixels_fnv", data, shape[0] * shape[1] * sizeof (gfloat));
-    golden_compare_rows (json_object_get (crop, "pixels"), blob, data, shape[0], shape[1], 0,
-        "pixels");
+    golden_compare_rows (
+        json_object_get (crop, "pixels"), blob, data, shape[0], shape[1], 0, "pixels");
   } else if (strcmp (name, "tower") == 0) {
     seen->worst_tower = MAX (seen->worst_tower,
         golden_compare_rows (json_object_get (crop_case (seen, index), "tower"), blob, data,
@@ -104,8 +105,8 @@ on_array (const gchar *name, guint index, VlmArrayType type, const gsize *shape,
     check_ids (seen->golden, "ids", data, shape[0]);
     seen->saw_ids = TRUE;
   } else if (strcmp (name, "logits") == 0) {
-    seen->worst_logits = golden_compare_rows (json_object_get (seen->golden, "logits"), blob,
-        data, 1, shape[0], TOLERANCE, "logits");
+    seen->worst_logits = golden_compare_rows (
+        json_object_get (seen->golden, "logits"), blob, data, 1, shape[0], TOLERANCE, "logits");
     seen->saw_logits = TRUE;
   } else if (strcmp (name, "output_ids") == 0) {
     check_ids (seen->golden, "greedy", data, shape[0]);
@@ -196,8 +197,8 @@ main (int argc, char **argv)
   model = vlm_model_load (model_path, NULL, NULL, NULL, NULL, &error);
   g_assert_no_error (error);
   json_array_foreach (golden_array (root, "cases"), i, item) {
-    g_autofree gchar *path = g_strdup_printf ("/golden/%s/%s", argv[1],
-        golden_string (item, "name"));
+    g_autofree gchar *path =
+        g_strdup_printf ("/golden/%s/%s", argv[1], golden_string (item, "name"));
 
     g_test_add_data_func (path, item, test_case);
   }

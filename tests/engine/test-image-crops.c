@@ -14,7 +14,7 @@ static VlmProcessor processor;
 static GPtrArray *
 cut (const guint8 *pixels, guint width, guint height, VlmLayout *layout)
 {
-  VlmImage image = { pixels, (gsize)width * 3, width, height };
+  VlmImage image = { pixels, (gsize) width * 3, width, height };
   GError *error = NULL;
   GPtrArray *crops;
   guint i;
@@ -27,7 +27,7 @@ cut (const guint8 *pixels, guint width, guint height, VlmLayout *layout)
     guint w, h;
 
     vlm_layout_crop_size (layout, i, &w, &h);
-    g_assert_cmpuint (g_bytes_get_size (crops->pdata[i]), ==, (gsize)w * h * 3);
+    g_assert_cmpuint (g_bytes_get_size (crops->pdata[i]), ==, (gsize) w * h * 3);
   }
   return crops;
 }
@@ -191,7 +191,7 @@ test_patch_order (void)
   for (y = 0; y < h; y++) {
     for (x = 0; x < w; x++) {
       for (c = 0; c < 3; c++) {
-        gfloat value = ((gfloat)crop[(y * w + x) * 3 + c] - 127.5f) / 127.5f;
+        gfloat value = ((gfloat) crop[(y * w + x) * 3 + c] - 127.5f) / 127.5f;
         guint row = y / 16 * (w / 16) + x / 16;
 
         g_assert_cmpfloat (rows[row * 768 + (y % 16 * 16 + x % 16) * 3 + c], ==, value);
@@ -270,7 +270,7 @@ test_place (void)
 static void
 axis_weights (gdouble *weights, guint side, guint n, guint index)
 {
-  gdouble scale = (gdouble)side / n, reach = MAX (scale, 1.0), total = 0;
+  gdouble scale = (gdouble) side / n, reach = MAX (scale, 1.0), total = 0;
   guint i;
 
   for (i = 0; i < side; i++) {
@@ -290,7 +290,7 @@ check_table (guint side, guint dim, guint grid_rows, guint grid_columns)
   guint i, j, r, c, d;
 
   for (i = 0; i < side * side * dim; i++)
-    table[i] = (gdouble)(test_image_splitmix (i) >> 40) / (1 << 23) - 1.0;
+    table[i] = (gdouble) (test_image_splitmix (i) >> 40) / (1 << 23) - 1.0;
   vlm_position_table_resize (table, side, dim, grid_rows, grid_columns, out);
   for (r = 0; r < grid_rows; r++) {
     axis_weights (wr, side, grid_rows, r);

@@ -27,7 +27,7 @@ test_image_splitmix (guint64 state)
 static guint8
 hash_pixel (const Picture *picture, guint x, guint y, guint c)
 {
-  guint64 index = ((guint64)y * picture->width + x) * 3 + c;
+  guint64 index = ((guint64) y * picture->width + x) * 3 + c;
 
   return test_image_splitmix ((picture->seed << 32) + index) >> 56;
 }
@@ -79,10 +79,10 @@ ramp_pixel (const Picture *picture, guint x, guint y, guint c)
   gint64 w = picture->width, h = picture->height;
 
   if (c == 0)
-    return (gint64)x * 255 / MAX (w - 1, 1);
+    return (gint64) x * 255 / MAX (w - 1, 1);
   if (c == 1)
-    return (gint64)y * 255 / MAX (h - 1, 1);
-  return ((gint64)x + y) * 255 / MAX (w + h - 2, 1);
+    return (gint64) y * 255 / MAX (h - 1, 1);
+  return ((gint64) x + y) * 255 / MAX (w + h - 2, 1);
 }
 
 static guint8
@@ -120,7 +120,7 @@ test_image_draw (const gchar *pattern, guint width, guint height, guint64 seed)
     { "solid", solid_pixel },
   };
   Picture picture = { width, height, seed, { { 0 } }, { { 0 } }, { { 0 } }, { { 0 } } };
-  guint8 *pixels = g_malloc ((gsize)width * height * 3);
+  guint8 *pixels = g_malloc ((gsize) width * height * 3);
   guint8 *out = pixels;
   guint i, x, y, c;
 

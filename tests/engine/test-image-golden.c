@@ -51,8 +51,7 @@ apply_settings (VlmProcessor *processor, json_t *settings)
   json_t *value;
 
   vlm_processor_init_defaults (processor);
-  json_object_foreach (settings, key, value)
-  {
+  json_object_foreach (settings, key, value) {
     if (strcmp (key, "min_image_tokens") == 0)
       processor->min_image_tokens = json_integer_value (value);
     else if (strcmp (key, "max_image_tokens") == 0)
@@ -93,7 +92,7 @@ check_geometry (const VlmProcessor *processor, json_t *row)
     return;
   }
   if (!vlm_layout_plan (&layout, processor, v[0], v[1], NULL))
-    g_error ("%d x %d is refused", (gint)v[0], (gint)v[1]);
+    g_error ("%d x %d is refused", (gint) v[0], (gint) v[1]);
 
   g_assert_cmpint (layout.grid_rows, ==, v[3]);
   g_assert_cmpint (layout.grid_columns, ==, v[4]);
@@ -123,13 +122,11 @@ test_geometry (void)
   json_t *group, *row;
   gsize i, j, n_rows = 0;
 
-  json_array_foreach (json_object_get (root, "groups"), i, group)
-  {
+  json_array_foreach (json_object_get (root, "groups"), i, group) {
     VlmProcessor processor;
 
     apply_settings (&processor, json_object_get (group, "settings"));
-    json_array_foreach (json_object_get (group, "rows"), j, row)
-    {
+    json_array_foreach (json_object_get (group, "rows"), j, row) {
       check_geometry (&processor, row);
       n_rows++;
     }
@@ -147,15 +144,15 @@ check_resize (json_t *entry)
   guint out_w = number (entry, "out_w"), out_h = number (entry, "out_h");
   gboolean exact = g_str_has_suffix (name, "-float");
   VlmFilter filter = g_str_has_prefix (name, "bicubic") ? VLM_FILTER_BICUBIC : VLM_FILTER_BILINEAR;
-  gsize size = (gsize)out_w * out_h * 3;
+  gsize size = (gsize) out_w * out_h * 3;
   guint8 *src = test_image_draw (string (picture, "pattern"), w, h, number (picture, "seed"));
   guint8 *dst = g_malloc (size);
-  gchar *hash = test_image_hash (src, (gsize)w * h * 3);
+  gchar *hash = test_image_hash (src, (gsize) w * h * 3);
   GError *error = NULL;
 
   g_assert_cmpstr (hash, ==, string (picture, "fnv"));
   g_free (hash);
-  vlm_resample_rgb (&kernels, src, (gsize)w * 3, w, h, dst, out_w, out_h, filter,
+  vlm_resample_rgb (&kernels, src, (gsize) w * 3, w, h, dst, out_w, out_h, filter,
       exact ? VLM_RESAMPLE_FLOAT : VLM_RESAMPLE_INTEGER, &error);
   g_assert_no_error (error);
   hash = test_image_hash (dst, size);
@@ -174,7 +171,8 @@ test_resize (void)
   gsize i;
 
   g_assert_cmpuint (json_array_size (entries), >, 50);
-  json_array_foreach (entries, i, entry) check_resize (entry);
+  json_array_foreach (entries, i, entry)
+    check_resize (entry);
   json_decref (root);
 }
 
@@ -212,7 +210,7 @@ floats_at (GBytes *bytes, json_t *descriptor)
   gsize size;
   const gfloat *data = g_bytes_get_data (bytes, &size);
   gsize offset = number (descriptor, "offset");
-  gsize n = (gsize)number (descriptor, "rows") * number (descriptor, "cols");
+  gsize n = (gsize) number (descriptor, "rows") * number (descriptor, "cols");
 
   g_assert_cmpuint ((offset + n) * sizeof (gfloat), <=, size);
   return data + offset;
@@ -226,14 +224,14 @@ check_positions (json_t *root, json_t *entry, GBytes *bytes)
   guint side = number (root, "table_h"), dim = number (table, "cols");
   guint h = number (entry, "h"), w = number (entry, "w"), i, d;
   const gfloat *expected = floats_at (bytes, kept);
-  gfloat *out = g_new (gfloat, (gsize)h * w * dim);
+  gfloat *out = g_new (gfloat, (gsize) h * w * dim);
   gdouble bound = 2e-5 * MAX (1.0, json_number_value (json_object_get (kept, "maxabs")));
 
   vlm_position_table_resize (floats_at (bytes, table), side, dim, h, w, out);
   for (i = 0; i < number (kept, "rows"); i++) {
     gsize row = number (kept, "start") + i * number (kept, "stride");
 
-    g_assert_cmpuint (row, <, (gsize)h * w);
+    g_assert_cmpuint (row, <, (gsize) h * w);
     for (d = 0; d < dim; d++)
       g_assert_cmpfloat (fabs (out[row * dim + d] - expected[i * dim + d]), <=, bound);
   }
@@ -249,7 +247,8 @@ test_positions (void)
   gsize i;
 
   g_assert_cmpuint (json_array_size (entries), >, 10);
-  json_array_foreach (entries, i, entry) check_positions (root, entry, bytes);
+  json_array_foreach (entries, i, entry)
+    check_positions (root, entry, bytes);
   g_bytes_unref (bytes);
   json_decref (root);
 }

@@ -293,7 +293,7 @@ test_limit (void)
     gdouble side = rounded * 32 > 262144 ? floor (h / sqrt (h / 262144.0) / 32) * 32 : rounded;
 
     if (vlm_layout_plan (&layout, &processor, 1, h, NULL)) {
-      g_assert_cmpuint (layout.tile_height, ==, (guint)side);
+      g_assert_cmpuint (layout.tile_height, ==, (guint) side);
       g_assert_cmpuint (layout.tile_width, ==, 32);
       g_assert_cmpfloat (side / 16 * 2, <=, 8192);
       n_good++;

@@ -19,9 +19,9 @@ resample (const guint8 *src, guint width, guint height, guint out_width, guint o
     VlmFilter filter, VlmResamplePath path)
 {
   GError *error = NULL;
-  guint8 *dst = g_malloc ((gsize)out_width * out_height * 3);
+  guint8 *dst = g_malloc ((gsize) out_width * out_height * 3);
 
-  vlm_resample_rgb (&kernels, src, (gsize)width * 3, width, height, dst, out_width, out_height,
+  vlm_resample_rgb (&kernels, src, (gsize) width * 3, width, height, dst, out_width, out_height,
       filter, path, &error);
   g_assert_no_error (error);
   return dst;

@@ -11,7 +11,7 @@
 typedef struct
 {
   gint runs[MAX_JOBS];
-  gint busy[64];                /* per thread number: two jobs at once on one would race */
+  gint busy[64]; /* per thread number: two jobs at once on one would race */
   gint clashes;
 } Tally;
 
@@ -128,7 +128,7 @@ take_turns (gpointer data)
       least = MIN (least, f->turns[j]);
     f->largest_lead = MAX (f->largest_lead, f->turns[stream->index] - least);
     g_assert_true (vlm_team_run (team, 16, count_job, &tally));
-    g_usleep (50);              /* long enough for the others to queue up behind */
+    g_usleep (50); /* long enough for the others to queue up behind */
     g_atomic_int_set (&f->inside, 0);
     vlm_team_end_turn (team);
   }

@@ -47,8 +47,8 @@ accept_seen (VlmSampler *sampler, json_t *vector)
 static void
 check_entry (json_t *entry)
 {
-  json_t *vector = json_object_get (json_object_get (root, "vectors"),
-      golden_string (entry, "vector"));
+  json_t *vector =
+      json_object_get (json_object_get (root, "vectors"), golden_string (entry, "vector"));
   json_t *kept = json_object_get (entry, "kept");
   VlmSampling sampling = { 0 };
   VlmSampler sampler;

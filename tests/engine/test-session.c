@@ -65,8 +65,8 @@ answer_clear (Answer *answer)
 static void
 assert_equal_answers (const Answer *a, const Answer *b)
 {
-  g_assert_cmpmem (a->logits, a->n_logits * sizeof (gfloat), b->logits,
-      b->n_logits * sizeof (gfloat));
+  g_assert_cmpmem (
+      a->logits, a->n_logits * sizeof (gfloat), b->logits, b->n_logits * sizeof (gfloat));
   g_assert_cmpmem (a->result.ids, a->result.n_ids * sizeof (gint32), b->result.ids,
       b->result.n_ids * sizeof (gint32));
   g_assert_cmpstr (a->result.text, ==, b->result.text);
@@ -341,8 +341,8 @@ test_models_are_shared (void)
 }
 
 static void
-expect_error (VlmModel *model, const VlmRequest *request, GQuark domain, gint code,
-    const gchar *mentions)
+expect_error (
+    VlmModel *model, const VlmRequest *request, GQuark domain, gint code, const gchar *mentions)
 {
   VlmSession *session = vlm_session_new (model);
   VlmResult result = { 0 };

@@ -17,7 +17,7 @@ enum
   IMAGE_START,
   IMAGE_END,
   THUMBNAIL,
-  FIRST_MARKER                  /* of rows 1..3, columns 1..4, row by row */
+  FIRST_MARKER /* of rows 1..3, columns 1..4, row by row */
 };
 
 static const gchar *const texts[] = { "<|startoftext|>", "<|im_start|>", "<|im_end|>", "<image>",
@@ -78,8 +78,8 @@ chat_tokens (const VlmTokenizer *t)
 }
 
 static GArray *
-build (const VlmTokenizer *t, const VlmChatTokens *tokens, const gchar *system,
-    const gchar *prompt, const VlmLayout *images, guint n_images)
+build (const VlmTokenizer *t, const VlmChatTokens *tokens, const gchar *system, const gchar *prompt,
+    const VlmLayout *images, guint n_images)
 {
   g_autoptr (GError) error = NULL;
   GArray *ids = g_array_new (FALSE, FALSE, sizeof (gint32));
@@ -139,15 +139,16 @@ static void
 test_runs (void)
 {
   json_t *toy = new_chat_toy ();
-  VlmLayout image = { .grid_columns = 1, .grid_rows = 1, .n_crops = 1, .tile_tokens = 1,
-    .image_tokens = 1 };
+  VlmLayout image = {
+    .grid_columns = 1, .grid_rows = 1, .n_crops = 1, .tile_tokens = 1, .image_tokens = 1
+  };
   gint lines, user;
   VlmTokenizer *t;
   VlmChatTokens tokens;
   g_autoptr (GArray) expected = g_array_new (FALSE, FALSE, sizeof (gint32));
   g_autoptr (GArray) joined = NULL, apart = NULL;
 
-  lines = toy_add_merge (toy, "\304\212", "\304\212");  /* two line feeds */
+  lines = toy_add_merge (toy, "\304\212", "\304\212"); /* two line feeds */
   user = toy_add_merge (toy, "u", "s");
   t = toy_finish (toy);
   tokens = chat_tokens (t);
@@ -198,8 +199,14 @@ test_images (void)
 {
   static const VlmLayout images[] = {
     { .grid_columns = 1, .grid_rows = 1, .n_crops = 1, .tile_tokens = 5, .image_tokens = 5 },
-    { .grid_columns = 4, .grid_rows = 2, .tiled = TRUE, .has_thumbnail = TRUE, .n_crops = 9,
-        .tile_tokens = 3, .thumbnail_tokens = 2, .image_tokens = 26 },
+    { .grid_columns = 4,
+        .grid_rows = 2,
+        .tiled = TRUE,
+        .has_thumbnail = TRUE,
+        .n_crops = 9,
+        .tile_tokens = 3,
+        .thumbnail_tokens = 2,
+        .image_tokens = 26 },
   };
   VlmTokenizer *t = toy_finish (new_chat_toy ());
   VlmChatTokens tokens = chat_tokens (t);
@@ -226,8 +233,12 @@ test_images (void)
 static void
 test_tiles_only (void)
 {
-  static const VlmLayout image = { .grid_columns = 1, .grid_rows = 2, .tiled = TRUE, .n_crops = 2,
-    .tile_tokens = 1, .image_tokens = 2 };
+  static const VlmLayout image = { .grid_columns = 1,
+    .grid_rows = 2,
+    .tiled = TRUE,
+    .n_crops = 2,
+    .tile_tokens = 1,
+    .image_tokens = 2 };
   VlmTokenizer *t = toy_finish (new_chat_toy ());
   VlmChatTokens tokens = chat_tokens (t);
   g_autoptr (GArray) ids = build (t, &tokens, NULL, "", &image, 1);
@@ -239,7 +250,7 @@ test_tiles_only (void)
   append_ids (expected, IMAGE_START, 1);
   append_ids (expected, FIRST_MARKER, 1);
   append_ids (expected, IMAGE, 1);
-  append_ids (expected, FIRST_MARKER + 4, 1);   /* row 2, column 1 */
+  append_ids (expected, FIRST_MARKER + 4, 1); /* row 2, column 1 */
   append_ids (expected, IMAGE, 1);
   append_ids (expected, IMAGE_END, 1);
   append_ending (expected);
@@ -282,8 +293,8 @@ test_invalid_utf8 (void)
   VlmTokenizer *t = toy_finish (new_chat_toy ());
   VlmChatTokens tokens = chat_tokens (t);
   g_autoptr (GArray) broken = build (t, &tokens, "\300\200", "caf\303", NULL, 0);
-  g_autoptr (GArray) mended = build (t, &tokens, "\357\277\275\357\277\275", "caf\357\277\275",
-      NULL, 0);
+  g_autoptr (GArray) mended =
+      build (t, &tokens, "\357\277\275\357\277\275", "caf\357\277\275", NULL, 0);
 
   assert_equal_ids (broken, mended);
   vlm_tokenizer_unref (t);
@@ -293,10 +304,16 @@ test_invalid_utf8 (void)
 static void
 test_missing_tokens (void)
 {
-  static const VlmLayout whole = { .grid_columns = 1, .grid_rows = 1, .n_crops = 1,
-    .tile_tokens = 1, .image_tokens = 1 };
-  static const VlmLayout tiled = { .grid_columns = 2, .grid_rows = 1, .tiled = TRUE,
-    .has_thumbnail = TRUE, .n_crops = 3, .tile_tokens = 1, .thumbnail_tokens = 1,
+  static const VlmLayout whole = {
+    .grid_columns = 1, .grid_rows = 1, .n_crops = 1, .tile_tokens = 1, .image_tokens = 1
+  };
+  static const VlmLayout tiled = { .grid_columns = 2,
+    .grid_rows = 1,
+    .tiled = TRUE,
+    .has_thumbnail = TRUE,
+    .n_crops = 3,
+    .tile_tokens = 1,
+    .thumbnail_tokens = 1,
     .image_tokens = 3 };
   guint i;
 
@@ -313,8 +330,8 @@ test_missing_tokens (void)
       g_assert_false (vlm_chat_tokens_init (&tokens, t, TRUE, &error));
     } else {
       g_assert_true (vlm_chat_tokens_init (&tokens, t, TRUE, &error));
-      g_assert_false (vlm_chat_build (t, &tokens, NULL, "x", i < 6 ? &whole : &tiled, 1, ids,
-              &error));
+      g_assert_false (
+          vlm_chat_build (t, &tokens, NULL, "x", i < 6 ? &whole : &tiled, 1, ids, &error));
       g_assert_cmpuint (ids->len, ==, 0);
     }
     g_assert_error (error, VLM_ERROR, VLM_ERROR_FORMAT);
@@ -326,8 +343,12 @@ test_missing_tokens (void)
 static void
 test_missing_marker (void)
 {
-  static const VlmLayout tall = { .grid_columns = 1, .grid_rows = 4, .tiled = TRUE, .n_crops = 4,
-    .tile_tokens = 1, .image_tokens = 4 };
+  static const VlmLayout tall = { .grid_columns = 1,
+    .grid_rows = 4,
+    .tiled = TRUE,
+    .n_crops = 4,
+    .tile_tokens = 1,
+    .image_tokens = 4 };
   VlmTokenizer *t = toy_finish (new_chat_toy ());
   VlmChatTokens tokens = chat_tokens (t);
   g_autoptr (GError) error = NULL;
@@ -345,8 +366,9 @@ test_missing_marker (void)
 static void
 test_text_model (void)
 {
-  static const VlmLayout whole = { .grid_columns = 1, .grid_rows = 1, .n_crops = 1,
-    .tile_tokens = 1, .image_tokens = 1 };
+  static const VlmLayout whole = {
+    .grid_columns = 1, .grid_rows = 1, .n_crops = 1, .tile_tokens = 1, .image_tokens = 1
+  };
   json_t *toy = new_chat_toy ();
   g_autoptr (GError) error = NULL;
   g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (gint32));

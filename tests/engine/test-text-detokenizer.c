@@ -26,8 +26,8 @@ can_become_character (const gchar *p, gsize length)
     for (code = 0; code < choices; code++) {
       for (i = 0; i < n_missing; i++)
         whole[length + i] = trail[i == 0 ? code % 6 : i == 1 ? code / 6 % 6 : code / 36];
-      if (g_utf8_validate_len (whole, length + n_missing, NULL) &&
-          g_utf8_strlen (whole, length + n_missing) == 1)
+      if (g_utf8_validate_len (whole, length + n_missing, NULL)
+          && g_utf8_strlen (whole, length + n_missing) == 1)
         return TRUE;
     }
   }

@@ -50,20 +50,19 @@ read_hex (const gchar *hex)
   GString *bytes = g_string_new (NULL);
 
   for (; hex[0] != '\0'; hex += 2)
-    g_string_append_c (bytes,
-        (gchar) (g_ascii_xdigit_value (hex[0]) * 16 + g_ascii_xdigit_value (hex[1])));
+    g_string_append_c (
+        bytes, (gchar) (g_ascii_xdigit_value (hex[0]) * 16 + g_ascii_xdigit_value (hex[1])));
   return bytes;
 }
 
 static void
-assert_equal_ids (const GArray *found, const GArray *expected, const gchar *what,
-    const gchar *text)
+assert_equal_ids (const GArray *found, const GArray *expected, const gchar *what, const gchar *text)
 {
   g_autofree gchar *left = NULL, *right = NULL, *shown = NULL;
 
-  if (found->len == expected->len &&
-      (found->len == 0 ||
-          memcmp (found->data, expected->data, found->len * sizeof (gint32)) == 0))
+  if (found->len == expected->len
+      && (found->len == 0
+          || memcmp (found->data, expected->data, found->len * sizeof (gint32)) == 0))
     return;
   left = toy_print_ids (found);
   right = toy_print_ids (expected);
@@ -80,7 +79,7 @@ check_encode (const VlmTokenizer *t, json_t *entry)
   g_autoptr (GArray) obeyed = NULL, found = NULL, found_obeyed = NULL;
 
   text = hex != NULL ? read_hex (json_string_value (hex))
-      : g_string_new (golden_string (entry, "text"));
+                     : g_string_new (golden_string (entry, "text"));
   special = json_object_get (entry, "special");
   obeyed = special != NULL ? read_ids (special) : g_array_ref (plain);
   found = toy_encode (t, text->str, text->len, FALSE);

@@ -84,17 +84,20 @@ test_components (void)
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (normalizers); i++) {
-    refuse (with ("", "normalizer", component (normalizers[i])), VLM_ERROR_UNSUPPORTED,
-        normalizers[i]);
-    refuse (with ("", "normalizer", json_pack ("{s:s, s:[o]}", "type", "Sequence", "normalizers",
-                component (normalizers[i]))), VLM_ERROR_UNSUPPORTED, normalizers[i]);
+    refuse (
+        with ("", "normalizer", component (normalizers[i])), VLM_ERROR_UNSUPPORTED, normalizers[i]);
+    refuse (with ("", "normalizer",
+                json_pack (
+                    "{s:s, s:[o]}", "type", "Sequence", "normalizers", component (normalizers[i]))),
+        VLM_ERROR_UNSUPPORTED, normalizers[i]);
   }
   for (i = 0; i < G_N_ELEMENTS (pre_tokenizers); i++) {
     refuse (with ("", "pre_tokenizer", component (pre_tokenizers[i])), VLM_ERROR_UNSUPPORTED,
         pre_tokenizers[i]);
-    refuse (with ("", "pre_tokenizer", json_pack ("{s:s, s:[o]}", "type", "Sequence",
-                "pretokenizers", component (pre_tokenizers[i]))), VLM_ERROR_UNSUPPORTED,
-        pre_tokenizers[i]);
+    refuse (with ("", "pre_tokenizer",
+                json_pack ("{s:s, s:[o]}", "type", "Sequence", "pretokenizers",
+                    component (pre_tokenizers[i]))),
+        VLM_ERROR_UNSUPPORTED, pre_tokenizers[i]);
   }
   for (i = 0; i < G_N_ELEMENTS (models); i++)
     refuse (with ("model", "type", json_string (models[i])), VLM_ERROR_UNSUPPORTED, models[i]);
@@ -105,8 +108,9 @@ test_components (void)
   refuse (with ("", "post_processor", component ("BertProcessing")), VLM_ERROR_UNSUPPORTED,
       "BertProcessing");
   /* Only its member after ByteLevel is wrong. */
-  refuse (with ("", "pre_tokenizer", json_pack ("{s:s, s:[{s:s, s:b}, {s:s}]}", "type", "Sequence",
-              "pretokenizers", "type", "ByteLevel", "add_prefix_space", FALSE, "type", "Digits")),
+  refuse (with ("", "pre_tokenizer",
+              json_pack ("{s:s, s:[{s:s, s:b}, {s:s}]}", "type", "Sequence", "pretokenizers",
+                  "type", "ByteLevel", "add_prefix_space", FALSE, "type", "Digits")),
       VLM_ERROR_UNSUPPORTED, "ByteLevel");
 }
 
@@ -124,22 +128,28 @@ test_settings (void)
   refuse (with ("model", "end_of_word_suffix", json_string ("</w>")), VLM_ERROR_UNSUPPORTED,
       "end_of_word_suffix");
   for (i = 0; i < 2; i++) {
-    refuse (with ("", "pre_tokenizer", json_pack (split, "type", "Sequence", "pretokenizers",
-                "type", "Split", "pattern", json_pack ("{s:s}", "Regex", "a"),
-                "behavior", i == 0 ? "Isolated" : "MergedWithNext", "invert", i == 0,
-                "type", "ByteLevel", "add_prefix_space", FALSE, "use_regex", FALSE)),
+    refuse (with ("", "pre_tokenizer",
+                json_pack (split, "type", "Sequence", "pretokenizers", "type", "Split", "pattern",
+                    json_pack ("{s:s}", "Regex", "a"), "behavior",
+                    i == 0 ? "Isolated" : "MergedWithNext", "invert", i == 0, "type", "ByteLevel",
+                    "add_prefix_space", FALSE, "use_regex", FALSE)),
         VLM_ERROR_UNSUPPORTED, i == 0 ? "invert" : "MergedWithNext");
   }
-  refuse (with ("", "pre_tokenizer", json_pack (split, "type", "Sequence", "pretokenizers", "type",
-              "Split", "pattern", json_pack ("{s:s}", "Regex", "[[a]]"), "behavior", "Isolated",
-              "invert", FALSE, "type", "ByteLevel", "add_prefix_space", FALSE, "use_regex", FALSE)),
+  refuse (with ("", "pre_tokenizer",
+              json_pack (split, "type", "Sequence", "pretokenizers", "type", "Split", "pattern",
+                  json_pack ("{s:s}", "Regex", "[[a]]"), "behavior", "Isolated", "invert", FALSE,
+                  "type", "ByteLevel", "add_prefix_space", FALSE, "use_regex", FALSE)),
       VLM_ERROR_UNSUPPORTED, "[[a]]");
   refuse (with ("", "pre_tokenizer", component ("ByteLevel")), VLM_ERROR_UNSUPPORTED,
       "add_prefix_space");
-  refuse (with ("", "normalizer", json_pack ("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern",
-              "Regex", "a", "content", "b")), VLM_ERROR_UNSUPPORTED, "Regex");
-  refuse (with ("", "normalizer", json_pack ("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern",
-              "String", "a", "content", "123456789")), VLM_ERROR_UNSUPPORTED, "longer");
+  refuse (with ("", "normalizer",
+              json_pack ("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", "Regex", "a",
+                  "content", "b")),
+      VLM_ERROR_UNSUPPORTED, "Regex");
+  refuse (with ("", "normalizer",
+              json_pack ("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", "String", "a",
+                  "content", "123456789")),
+      VLM_ERROR_UNSUPPORTED, "longer");
 }
 
 /* ids and names that contradict one another */
@@ -155,8 +165,7 @@ test_vocabulary (void)
   json_object_set_new (toy_last_token (toy), "id", json_integer (97));
   refuse (toy, VLM_ERROR_FORMAT, "<|im_end|>");
   toy = new_toy ();
-  json_object_set_new (json_object_get (model_of (toy), "vocab"), "<|im_end|>",
-      json_integer (500));
+  json_object_set_new (json_object_get (model_of (toy), "vocab"), "<|im_end|>", json_integer (500));
   refuse (toy, VLM_ERROR_FORMAT, "500");
   toy = new_toy ();
   json_array_append (json_object_get (toy, "added_tokens"), toy_last_token (toy));
@@ -193,10 +202,17 @@ static void
 test_merges (void)
 {
   static const gchar *const bad[][2] = {
-    { "[\"a\", \"zz\"]", "zz" }, { "[\"zz\", \"a\"]", "zz" }, { "[\"a\", \"c\"]", "ac" },
-    { "\"a c\"", "ac" }, { "\"ac\"", "merges[1]" }, { "\"a b c\"", "merges[1]" },
-    { "[\"a\"]", "merges[1]" }, { "[\"a\", \"b\", \"c\"]", "merges[1]" },
-    { "[\"a\", 1]", "merges[1]" }, { "1", "merges[1]" }, { "null", "merges[1]" },
+    { "[\"a\", \"zz\"]", "zz" },
+    { "[\"zz\", \"a\"]", "zz" },
+    { "[\"a\", \"c\"]", "ac" },
+    { "\"a c\"", "ac" },
+    { "\"ac\"", "merges[1]" },
+    { "\"a b c\"", "merges[1]" },
+    { "[\"a\"]", "merges[1]" },
+    { "[\"a\", \"b\", \"c\"]", "merges[1]" },
+    { "[\"a\", 1]", "merges[1]" },
+    { "1", "merges[1]" },
+    { "null", "merges[1]" },
     { "[\"a\", \"<|im_end|>\"]", "<|im_end|>" },
   };
   guint i;
@@ -204,8 +220,8 @@ test_merges (void)
   for (i = 0; i < G_N_ELEMENTS (bad); i++) {
     json_t *toy = new_toy ();
 
-    json_array_append_new (json_object_get (model_of (toy), "merges"),
-        json_loads (bad[i][0], JSON_DECODE_ANY, NULL));
+    json_array_append_new (
+        json_object_get (model_of (toy), "merges"), json_loads (bad[i][0], JSON_DECODE_ANY, NULL));
     refuse (toy, VLM_ERROR_FORMAT, bad[i][1]);
   }
 }
@@ -325,7 +341,8 @@ spoil (const json_t *toy, json_t *node)
   guint kind, n_keys = 0;
   gsize i;
 
-  json_object_foreach_safe (node, next, key, value) {
+  json_object_foreach_safe (node, next, key, value)
+  {
     g_autofree gchar *name = g_strdup (key);
 
     /* Of the 256 bytes a few are enough. */
@@ -358,8 +375,8 @@ test_wrong_types (void)
   json_t *toy = new_toy ();
 
   json_object_set_new (toy, "normalizer",
-      json_pack ("{s:s, s:[{s:s, s:{s:s}, s:s}]}", "type", "Sequence", "normalizers",
-          "type", "Replace", "pattern", "String", "...", "content", "-"));
+      json_pack ("{s:s, s:[{s:s, s:{s:s}, s:s}]}", "type", "Sequence", "normalizers", "type",
+          "Replace", "pattern", "String", "...", "content", "-"));
   try_out (toy);
   spoil (toy, toy);
   try_out (toy);

@@ -48,17 +48,16 @@ toy_new (const gchar *regex)
 
     json_object_set_new (vocab, spelling, json_integer (b));
   }
-  return json_pack ("{s:s, s:n, s:n, s:[], s:n, s:{s:s, s:[{s:s, s:{s:s}, s:s, s:b},"
+  return json_pack (
+      "{s:s, s:n, s:n, s:[], s:n, s:{s:s, s:[{s:s, s:{s:s}, s:s, s:b},"
       " {s:s, s:b, s:b, s:b}]}, s:n, s:{s:s}, s:{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o,"
       " s:[]}}",
-      "version", "1.0", "truncation", "padding", "added_tokens", "normalizer",
-      "pre_tokenizer", "type", "Sequence", "pretokenizers",
-      "type", "Split", "pattern", "Regex", regex, "behavior", "Isolated", "invert", FALSE,
-      "type", "ByteLevel", "add_prefix_space", FALSE, "trim_offsets", TRUE, "use_regex", FALSE,
-      "post_processor", "decoder", "type", "ByteLevel",
-      "model", "type", "BPE", "dropout", "unk_token", "continuing_subword_prefix",
-      "end_of_word_suffix", "fuse_unk", FALSE, "byte_fallback", FALSE, "ignore_merges", FALSE,
-      "vocab", vocab, "merges");
+      "version", "1.0", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+      "type", "Sequence", "pretokenizers", "type", "Split", "pattern", "Regex", regex, "behavior",
+      "Isolated", "invert", FALSE, "type", "ByteLevel", "add_prefix_space", FALSE, "trim_offsets",
+      TRUE, "use_regex", FALSE, "post_processor", "decoder", "type", "ByteLevel", "model", "type",
+      "BPE", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+      FALSE, "byte_fallback", FALSE, "ignore_merges", FALSE, "vocab", vocab, "merges");
 }
 
 static json_t *
@@ -70,8 +69,8 @@ vocab_of (json_t *toy)
 static gint
 next_id (json_t *toy)
 {
-  return json_object_size (vocab_of (toy)) +
-      json_array_size (json_object_get (toy, "added_tokens"));
+  return json_object_size (vocab_of (toy))
+      + json_array_size (json_object_get (toy, "added_tokens"));
 }
 
 gint
@@ -101,9 +100,8 @@ toy_add_token (json_t *toy, const gchar *content, gboolean special)
   gint id = next_id (toy);
 
   json_array_append_new (json_object_get (toy, "added_tokens"),
-      json_pack ("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", id, "content", content,
-          "single_word", FALSE, "lstrip", FALSE, "rstrip", FALSE, "normalized", FALSE,
-          "special", special));
+      json_pack ("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", id, "content", content, "single_word",
+          FALSE, "lstrip", FALSE, "rstrip", FALSE, "normalized", FALSE, "special", special));
   return id;
 }
 
@@ -139,8 +137,7 @@ toy_finish (json_t *toy)
 }
 
 GArray *
-toy_encode (const VlmTokenizer *tokenizer, const gchar *text, gssize length,
-    gboolean added_tokens)
+toy_encode (const VlmTokenizer *tokenizer, const gchar *text, gssize length, gboolean added_tokens)
 {
   GArray *ids = g_array_new (FALSE, FALSE, sizeof (gint32));
 

@@ -10,14 +10,14 @@
 #include "engine/text/tokenizer.h"
 
 /* The pre-tokenizer's regex of the LFM2 vocabulary with 65536 entries. */
-#define TOY_REGEX \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" \
-    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define TOY_REGEX                                                                                  \
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}"                         \
+  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 /* And of the one with 128k. */
-#define TOY_REGEX_128K \
-    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" \
-    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
+#define TOY_REGEX_128K                                                                             \
+  "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}"                                \
+  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
 
 /* The ids of bytes are their values; what is added afterwards counts on from here. */
 #define TOY_FIRST_ID 256
@@ -45,8 +45,8 @@ VlmTokenizer *toy_load (const json_t *toy, GError **error);
 /* Loads and lets go of the file; any error is a failure of the test. */
 VlmTokenizer *toy_finish (json_t *toy);
 
-GArray *toy_encode (const VlmTokenizer *tokenizer, const gchar *text, gssize length,
-    gboolean added_tokens);
+GArray *toy_encode (
+    const VlmTokenizer *tokenizer, const gchar *text, gssize length, gboolean added_tokens);
 
 /* The ids of text are those of expected, given as "1 2 3". */
 void toy_assert_ids (const VlmTokenizer *tokenizer, const gchar *text, gssize length,

@@ -169,7 +169,8 @@ test_refused_regexes (void)
   static const gchar *const regexes[] = { "^a", "a$", "\\h", "\\w", "\\R", "\\Ka", "(a)\\1",
     "[[a]b]", "[a&&b]", "a{1,3}+", "a{1}?", "a{,3}", "(?m:a)", "(?i)a", "(*FAIL)", "(*UTF)a", "[a",
     "(a", "a)", "[a-\\s]", "[\\s-a]", "[[:alpha:]]", "\\p{Nonsense}", "\\pL", "a\\", "[a\\",
-    "(?<n>a)", "(?#x)", "\\x41", "\\u12", "\\v", "\\Qa\\E", "*a", "[z-a]", "(?<=a*)b", "\\x{d800}", "\\x{110000}" };
+    "(?<n>a)", "(?#x)", "\\x41", "\\u12", "\\v", "\\Qa\\E", "*a", "[z-a]", "(?<=a*)b", "\\x{d800}",
+    "\\x{110000}" };
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (regexes); i++) {
@@ -194,6 +195,20 @@ test_endless_regex (void)
 
   g_assert_true (g_str_has_prefix (pieces, "c|aaa"));
   g_assert_cmpuint (strlen (pieces), ==, 4003);
+  vlm_pattern_free (pattern);
+}
+
+/* Each turn of the group is remembered: too much for the stack of compiled code, not a failure. */
+static void
+test_deep_match (void)
+{
+  VlmPattern *pattern = new_pattern ("(?:a|b|aa)+|c");
+  g_autofree gchar *text = g_strnfill (100000, 'a');
+  g_autofree gchar *longer = g_strconcat ("c", text, "c", NULL);
+  g_autofree gchar *pieces = split (pattern, longer);
+  g_autofree gchar *expected = g_strconcat ("c|", text, "|c|", NULL);
+
+  g_assert_cmpstr (pieces, ==, expected);
   vlm_pattern_free (pattern);
 }
 
@@ -229,10 +244,10 @@ test_pieces_bound_merges (void)
   json_t *toy = toy_new (TOY_REGEX);
   VlmTokenizer *t;
 
-  toy_add_merge (toy, "\304\240", "\304\240");  /* two spaces: 256 */
-  toy_add_merge (toy, "\304\240", "b");         /* " b": 257 */
-  toy_add_merge (toy, "3", "4");                /* 258 */
-  toy_add_merge (toy, "n", "'");                /* 259 */
+  toy_add_merge (toy, "\304\240", "\304\240"); /* two spaces: 256 */
+  toy_add_merge (toy, "\304\240", "b");        /* " b": 257 */
+  toy_add_merge (toy, "3", "4");               /* 258 */
+  toy_add_merge (toy, "n", "'");               /* 259 */
   t = toy_finish (toy);
   toy_assert_ids (t, "a  b", -1, FALSE, "97 32 257");
   toy_assert_ids (t, "  ", -1, FALSE, "256");
@@ -296,8 +311,8 @@ test_merges_against_definition (void)
       }
       toy_add_merge (toy, left, right);
       g_ptr_array_add (known, whole);
-      g_hash_table_insert (ranks, g_strconcat (left, " ", right, NULL),
-          GUINT_TO_POINTER (known->len));
+      g_hash_table_insert (
+          ranks, g_strconcat (left, " ", right, NULL), GUINT_TO_POINTER (known->len));
     }
     t = toy_finish (toy);
     for (n = 0; n < 50; n++) {
@@ -307,15 +322,14 @@ test_merges_against_definition (void)
 
       for (i = g_rand_int_range (rand, 1, 40); i > 0; i--) {
         g_string_append_c (text, "abc"[g_rand_int_range (rand, 0, 3)]);
-        g_ptr_array_add (word,
-            (gpointer) g_intern_string (text->str + text->len - 1));
+        g_ptr_array_add (word, (gpointer) g_intern_string (text->str + text->len - 1));
       }
       merge_plainly (word, ranks);
       ids = toy_encode (t, text->str, -1, FALSE);
       g_assert_cmpuint (ids->len, ==, word->len);
       for (i = 0; i < word->len; i++)
-        g_assert_cmpint (g_array_index (ids, gint32, i), ==,
-            vlm_tokenizer_lookup (t, word->pdata[i]));
+        g_assert_cmpint (
+            g_array_index (ids, gint32, i), ==, vlm_tokenizer_lookup (t, word->pdata[i]));
     }
     vlm_tokenizer_unref (t);
   }
@@ -328,9 +342,9 @@ test_ignore_merges (void)
   json_t *toy = toy_new (TOY_REGEX);
   VlmTokenizer *t;
 
-  toy_add_merge (toy, "x", "y");        /* 256 */
-  toy_add_piece (toy, "xyz");           /* 257, out of reach of the merges */
-  toy_add_piece (toy, "\304\240xyz");   /* 258 */
+  toy_add_merge (toy, "x", "y");      /* 256 */
+  toy_add_piece (toy, "xyz");         /* 257, out of reach of the merges */
+  toy_add_piece (toy, "\304\240xyz"); /* 258 */
   t = toy_load (toy, NULL);
   toy_assert_ids (t, "xyz xyz", -1, FALSE, "256 122 32 256 122");
   vlm_tokenizer_unref (t);
@@ -473,13 +487,13 @@ test_added_flags (void)
   json_t *toy = toy_new (TOY_REGEX);
   VlmTokenizer *t;
 
-  toy_add_token (toy, "<l>", TRUE);     /* 256 */
+  toy_add_token (toy, "<l>", TRUE); /* 256 */
   set_flag (toy, "lstrip");
-  toy_add_token (toy, "<r>", TRUE);     /* 257 */
+  toy_add_token (toy, "<r>", TRUE); /* 257 */
   set_flag (toy, "rstrip");
-  toy_add_token (toy, "wo", FALSE);     /* 258 */
+  toy_add_token (toy, "wo", FALSE); /* 258 */
   set_flag (toy, "single_word");
-  toy_add_token (toy, "\n\n", FALSE);   /* 259; nothing is left of it where <r> was before it */
+  toy_add_token (toy, "\n\n", FALSE); /* 259; nothing is left of it where <r> was before it */
   set_flag (toy, "lstrip");
   t = toy_finish (toy);
   toy_assert_ids (t, "a \n<l> b", -1, TRUE, "97 256 32 98");
@@ -489,8 +503,7 @@ test_added_flags (void)
   toy_assert_ids (t, "a\n\nb", -1, TRUE, "97 259 98");
   toy_assert_ids (t, "wo awo woa wo1 wo_ wo.", -1, TRUE,
       "258 32 97 119 111 32 119 111 97 32 119 111 49 32 119 111 95 32 258 46");
-  toy_assert_ids (t, "\303\251wo wo\303\251", -1, TRUE,
-      "195 169 119 111 32 119 111 195 169");
+  toy_assert_ids (t, "\303\251wo wo\303\251", -1, TRUE, "195 169 119 111 32 119 111 195 169");
   vlm_tokenizer_unref (t);
 }
 
@@ -504,8 +517,8 @@ test_normalizer (void)
       json_pack ("{s:s, s:[{s:s, s:{s:s}, s:s}, {s:s, s:{s:s}, s:s}]}", "type", "Sequence",
           "normalizers", "type", "Replace", "pattern", "String", "\342\200\246", "content", "...",
           "type", "Replace", "pattern", "String", "aa", "content", "a"));
-  toy_add_token (toy, "<raw\342\200\246>", TRUE);       /* 256 */
-  toy_add_token (toy, "<normal\342\200\246>", TRUE);    /* 257 */
+  toy_add_token (toy, "<raw\342\200\246>", TRUE);    /* 256 */
+  toy_add_token (toy, "<normal\342\200\246>", TRUE); /* 257 */
   set_flag (toy, "normalized");
   t = toy_finish (toy);
   toy_assert_ids (t, "x\342\200\246", -1, FALSE, "120 46 46 46");
@@ -527,8 +540,8 @@ test_plain_text_stays_plain (void)
   VlmTokenizer *t;
   gint end, ignore;
 
-  toy_add_merge (toy, "e", "n");                /* 256 */
-  end = toy_add_merge (toy, "en", "d");         /* 257 */
+  toy_add_merge (toy, "e", "n");        /* 256 */
+  end = toy_add_merge (toy, "en", "d"); /* 257 */
   json_array_append_new (json_object_get (toy, "added_tokens"),
       json_pack ("{s:i, s:s, s:b}", "id", end, "content", "end", "special", TRUE));
   for (ignore = 0; ignore < 2; ignore++) {
@@ -584,6 +597,7 @@ main (int argc, char **argv)
   g_test_add_func ("/text/white-space", test_white_space);
   g_test_add_func ("/text/refused-regexes", test_refused_regexes);
   g_test_add_func ("/text/endless-regex", test_endless_regex);
+  g_test_add_func ("/text/deep-match", test_deep_match);
   g_test_add_func ("/text/merge-order", test_merge_order);
   g_test_add_func ("/text/pieces-bound-merges", test_pieces_bound_merges);
   g_test_add_func ("/text/merges-against-definition", test_merges_against_definition);

@@ -76,8 +76,8 @@ fixture_write_raw (const gchar *directory, const gchar *name, guint64 length, co
   guint64 field = GUINT64_TO_LE (length);
   gsize start;
 
-  g_byte_array_append (bytes, (const guint8 *)&field, sizeof (field));
-  g_byte_array_append (bytes, (const guint8 *)header, header_size);
+  g_byte_array_append (bytes, (const guint8 *) &field, sizeof (field));
+  g_byte_array_append (bytes, (const guint8 *) header, header_size);
   start = bytes->len;
   g_byte_array_set_size (bytes, start + n_data);
   memset (bytes->data + start, 0, n_data);
@@ -284,7 +284,7 @@ fixture_rename (FixtureModel *model, const gchar *from, const gchar *to)
 gfloat
 fixture_value (const gchar *name, gsize index)
 {
-  return ((gint)((g_str_hash (name) % 1000 + index * 7) % 17) - 8) / 4.0f;
+  return ((gint) ((g_str_hash (name) % 1000 + index * 7) % 17) - 8) / 4.0f;
 }
 
 /* Only values that need no rounding. */
@@ -296,7 +296,7 @@ to_half (gfloat value)
 
   if (value == 0)
     return 0;
-  return (value < 0 ? 0x8000 : 0) | (exponent + 14) << 10 | (guint)((2 * mantissa - 1) * 1024);
+  return (value < 0 ? 0x8000 : 0) | (exponent + 14) << 10 | (guint) ((2 * mantissa - 1) * 1024);
 }
 
 static void
@@ -315,9 +315,9 @@ append_values (GByteArray *bytes, const FixtureTensor *tensor)
     half = GUINT16_TO_LE (tensor->dtype == VLM_DTYPE_F16 ? to_half (value) : word >> 16);
     word = GUINT32_TO_LE (word);
     if (tensor->dtype == VLM_DTYPE_F32)
-      g_byte_array_append (bytes, (const guint8 *)&word, sizeof (word));
+      g_byte_array_append (bytes, (const guint8 *) &word, sizeof (word));
     else
-      g_byte_array_append (bytes, (const guint8 *)&half, sizeof (half));
+      g_byte_array_append (bytes, (const guint8 *) &half, sizeof (half));
   }
 }
 
@@ -342,12 +342,12 @@ fixture_save_tensors (FixtureModel *model, const gchar *file, guint first, guint
     append_values (data, tensor);
     json_object_set_new (header, tensor->name,
         json_pack ("{s:s, s:o, s:[I, I]}", "dtype", dtypes[tensor->dtype], "shape", shape,
-            "data_offsets", begin, (json_int_t)data->len));
+            "data_offsets", begin, (json_int_t) data->len));
   }
   text = json_dumps (header, JSON_COMPACT);
   length = GUINT64_TO_LE (strlen (text));
-  g_byte_array_append (bytes, (const guint8 *)&length, sizeof (length));
-  g_byte_array_append (bytes, (const guint8 *)text, strlen (text));
+  g_byte_array_append (bytes, (const guint8 *) &length, sizeof (length));
+  g_byte_array_append (bytes, (const guint8 *) text, strlen (text));
   g_byte_array_append (bytes, data->data, data->len);
   fixture_write (model->directory, file, bytes->data, bytes->len);
   free (text);

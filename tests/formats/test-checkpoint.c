@@ -353,7 +353,7 @@ test_large_document (void)
   g_autoptr (GError) error = NULL;
 
   fixture_save (model);
-  g_assert_cmpint (truncate (path, (off_t)1 << 40), ==, 0);
+  g_assert_cmpint (truncate (path, (off_t) 1 << 40), ==, 0);
   g_assert_null (vlm_checkpoint_open (model->directory, &error));
   fixture_assert_message (
       error, VLM_ERROR_FORMAT, "config.json: has 1099511627776 bytes, expected at most");

@@ -317,7 +317,7 @@ test_many_tensors (void)
   source = open_header (header->str, header->len, 2 << 16, &error);
   g_assert_no_error (error);
   g_assert_cmpuint (vlm_tensor_source_get_count (source), ==, 1 << 16);
-  g_assert_cmpfloat ((gdouble)(clock () - start) / CLOCKS_PER_SEC, <, 5);
+  g_assert_cmpfloat ((gdouble) (clock () - start) / CLOCKS_PER_SEC, <, 5);
 }
 
 /* Every prefix of a good file is refused, and every byte more. */

@@ -93,7 +93,7 @@ assert_rows (
   for (r = 0; r < rows; r++) {
     vlm_matrix_get_row (matrix, &loaded->kernels, first + r, row);
     for (c = 0; c < matrix->cols; c++)
-      g_assert_cmpfloat (row[c], ==, fixture_value (name, (gsize)r * matrix->cols + c));
+      g_assert_cmpfloat (row[c], ==, fixture_value (name, (gsize) r * matrix->cols + c));
   }
 }
 
@@ -104,7 +104,7 @@ assert_text_values (const Loaded *loaded, const gchar *prefix)
   const VlmDecoderLayer *conv = &weights->layers[0], *attention = &weights->layers[1];
   guint tap, c;
 
-#define NAME(rest) ((const gchar *)(g_snprintf (name, sizeof (name), "%s" rest, prefix), name))
+#define NAME(rest) ((const gchar *) (g_snprintf (name, sizeof (name), "%s" rest, prefix), name))
   gchar name[128];
 
   assert_rows (loaded, weights->embedding, 0, 272, NAME ("embed_tokens.weight"));
@@ -202,7 +202,7 @@ test_values (void)
 
     /* The first round has several types in one file. */
     for (t = 0; i > 0 && t < model->tensors->len; t++)
-      ((FixtureTensor *)g_ptr_array_index (model->tensors, t))->dtype = dtypes[i];
+      ((FixtureTensor *) g_ptr_array_index (model->tensors, t))->dtype = dtypes[i];
     loaded = load (model);
     assert_text_values (loaded, TEXT);
     assert_vision_values (loaded);
