@@ -154,6 +154,13 @@ typedef enum
 /* "stop", "length", "context", "cancelled" */
 const gchar *vlm_finish_reason_name (VlmFinishReason reason);
 
+/* Which of the reference's two ways of resampling 8-bit pictures is taken. */
+typedef enum
+{
+  VLM_RESAMPLE_DEFAULT, /* int16 weights, 8 bits between the passes: what most hosts do */
+  VLM_RESAMPLE_FLOAT32  /* float32 throughout, rounded once; for the bilinear filter only */
+} VlmResample;
+
 /* How one answer is made. In every numeric field -1 means: as the model's files say. */
 typedef struct
 {
@@ -172,14 +179,18 @@ typedef struct
 
   gint min_image_tokens, max_image_tokens;
   VlmTiling tiling;
+  gint min_tiles, max_tiles;
+  gint use_thumbnail; /* FALSE or TRUE */
+  VlmResample resample;
 
   guint n_threads;     /* 0: the CPUs that this process may use */
-  guint prefill_chunk; /* tokens handed through the decoder at once; 0: the default */
+  guint prefill_chunk; /* tokens handed through the decoder at once, at most 4096; 0: 128 */
 } VlmRequest;
 
 #define VLM_REQUEST_INIT                                                                           \
   {                                                                                                \
-    NULL, NULL, NULL, 0, -1, -1, -1, -1, -1, -1, 0, -1, -1, VLM_TILING_AUTO, 0, 0                  \
+    NULL, NULL, NULL, 0, -1, -1, -1, -1, -1, -1, 0, -1, -1, VLM_TILING_AUTO, -1, -1, -1,           \
+        VLM_RESAMPLE_DEFAULT, 0, 0                                                                 \
   }
 
 typedef struct
@@ -235,7 +246,8 @@ void vlm_session_free (VlmSession *session);
  * Answers one request from an empty state. watch may be NULL. result must be zero-filled or
  * cleared; it is filled on success and belongs to the caller.
  * A cancelled request fails with G_IO_ERROR_CANCELLED.
- * Errors: IMAGE, CONTEXT, SETTINGS, UNSUPPORTED (pictures for a text model), MEMORY.
+ * Errors: IMAGE, CONTEXT, SETTINGS, UNSUPPORTED (pictures for a text model), FORMAT (the vocabulary
+ * lacks a marker that the picture's layout needs), MEMORY.
  */
 gboolean vlm_session_generate (VlmSession *session, const VlmRequest *request,
     const VlmWatch *watch, VlmResult *result, GError **error);

@@ -61,6 +61,12 @@ check_sizes (const VlmProcessor *processor, GError **error)
       || !check_range ("max_image_tokens", processor->max_image_tokens, MAX_IMAGE_TOKENS, error))
     return FALSE;
 
+  if (processor->min_image_tokens > processor->max_image_tokens) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
+        "Image processor: min_image_tokens %u is above max_image_tokens %u",
+        processor->min_image_tokens, processor->max_image_tokens);
+    return FALSE;
+  }
   factor = processor->patch_size * processor->downsample_factor;
   if (processor->tile_size % factor != 0) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
@@ -75,8 +81,6 @@ check_sizes (const VlmProcessor *processor, GError **error)
 static gboolean
 check_tiles (const VlmProcessor *processor, GError **error)
 {
-  if (!processor->do_image_splitting)
-    return TRUE;
   if (!check_range ("min_tiles", processor->min_tiles, MAX_TILES, error)
       || !check_range ("max_tiles", processor->max_tiles, MAX_TILES, error))
     return FALSE;

@@ -4,16 +4,15 @@
 
 #include <string.h>
 
-#include "engine/vlm.h"
+#include "engine/runtime/alloc.h"
 #include "kernels/kernels.h"
 
 void
 vlm_cache_init (VlmCache *cache, const VlmTextConfig *config)
 {
-  guint i;
-
   memset (cache, 0, sizeof (*cache));
   cache->n_layers = config->n_layers;
+  cache->layers = config->layers;
   cache->n_kv_heads = config->n_kv_heads;
   cache->head_dim = config->head_dim;
   cache->hidden_size = config->hidden_size;
@@ -21,10 +20,6 @@ vlm_cache_init (VlmCache *cache, const VlmTextConfig *config)
   cache->keys = g_new0 (gfloat *, config->n_layers);
   cache->values = g_new0 (gfloat *, config->n_layers);
   cache->columns = g_new0 (gfloat *, config->n_layers);
-  for (i = 0; i < config->n_layers; i++) {
-    if (config->layers[i] == VLM_LAYER_CONV)
-      cache->columns[i] = g_new0 (gfloat, MAX (cache->n_columns, 1) * cache->hidden_size);
-  }
 }
 
 static void
@@ -56,27 +51,44 @@ vlm_cache_clear (VlmCache *cache)
 static gboolean
 grow (VlmCache *cache, gsize capacity, GError **error)
 {
-  gsize n_floats;
+  gsize token_bytes = (gsize) cache->n_kv_heads * cache->head_dim * sizeof (gfloat);
   guint i;
 
   drop_tokens (cache);
-  if (!g_size_checked_mul (&n_floats, capacity, (gsize) cache->n_kv_heads * cache->head_dim)
-      || n_floats > G_MAXSIZE / sizeof (gfloat))
-    n_floats = G_MAXSIZE / sizeof (gfloat);
-
   for (i = 0; i < cache->n_layers; i++) {
-    if (cache->columns[i] != NULL)
+    if (cache->layers[i] != VLM_LAYER_ATTENTION)
       continue;
-    cache->keys[i] = g_try_malloc0_n (n_floats, sizeof (gfloat));
-    cache->values[i] = g_try_malloc_n (n_floats, sizeof (gfloat));
-    if (cache->keys[i] == NULL || cache->values[i] == NULL) {
-      drop_tokens (cache);
-      g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
-          "No memory to remember %" G_GSIZE_FORMAT " tokens", capacity);
-      return FALSE;
-    }
+    /* Lanes of a key panel that no token has filled are read, and must be numbers. */
+    cache->keys[i] = vlm_alloc0 (capacity, token_bytes, "the keys of the text so far", error);
+    if (cache->keys[i] == NULL)
+      goto failed;
+    cache->values[i] = vlm_alloc (capacity, token_bytes, "the values of the text so far", error);
+    if (cache->values[i] == NULL)
+      goto failed;
   }
   cache->capacity = capacity;
+  return TRUE;
+
+failed:
+  drop_tokens (cache);
+  return FALSE;
+}
+
+static gboolean
+reset_columns (VlmCache *cache, GError **error)
+{
+  gsize column_bytes = cache->hidden_size * sizeof (gfloat);
+  guint i;
+
+  for (i = 0; i < cache->n_layers; i++) {
+    if (cache->layers[i] != VLM_LAYER_CONV)
+      continue;
+    if (cache->columns[i] == NULL)
+      cache->columns[i] = vlm_alloc (cache->n_columns, column_bytes, "convolution state", error);
+    if (cache->columns[i] == NULL)
+      return FALSE;
+    memset (cache->columns[i], 0, cache->n_columns * column_bytes);
+  }
   return TRUE;
 }
 
@@ -84,14 +96,10 @@ gboolean
 vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error)
 {
   gsize capacity = (n_tokens + VLM_KEY_PANEL - 1) / VLM_KEY_PANEL * VLM_KEY_PANEL;
-  guint i;
 
   cache->length = 0;
-  for (i = 0; i < cache->n_layers; i++) {
-    if (cache->columns[i] != NULL)
-      memset (cache->columns[i], 0, sizeof (gfloat) * cache->n_columns * cache->hidden_size);
-  }
-  return capacity <= cache->capacity || grow (cache, capacity, error);
+  return reset_columns (cache, error)
+      && (capacity <= cache->capacity || grow (cache, capacity, error));
 }
 
 void

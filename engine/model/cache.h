@@ -12,6 +12,7 @@
 typedef struct
 {
   guint n_layers;
+  const VlmLayerKind *layers; /* of the configuration, which outlives the cache */
   guint n_kv_heads, head_dim, hidden_size, n_columns; /* n_columns: conv_taps - 1 */
   gsize capacity;                                     /* tokens, a multiple of the key panel */
   gsize length;                                       /* tokens stored */

@@ -13,7 +13,6 @@
 /* One chunk on its way through the layers. All arrays have n rows. */
 typedef struct
 {
-  VlmModel *model;
   const VlmTextConfig *config;
   const VlmKernels *kernels;
   VlmTeam *team;
@@ -280,7 +279,6 @@ vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *
   Chunk chunk = { 0 };
   guint i;
 
-  chunk.model = model;
   chunk.config = &model->config.text;
   chunk.kernels = &model->kernels;
   chunk.team = team;

@@ -42,14 +42,16 @@ matrix_new (guint64 rows, guint64 cols, VlmDType dtype, guint panel, GError **er
   matrix->dtype = dtype;
   matrix->panel = panel;
   matrix->panel_bytes = panel_bytes;
+  /* g_aligned_alloc() would end the process; a model too large for the memory is an error. */
   if (n_bytes < G_MAXSIZE / 2)
-    matrix->data = g_aligned_alloc0 (n_bytes, 1, ALIGNMENT);
-  if (matrix->data == NULL) {
+    matrix->block = g_try_malloc0 (n_bytes + ALIGNMENT);
+  if (matrix->block == NULL) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
         "No memory for a matrix of %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT, rows, cols);
     vlm_matrix_free (matrix);
     return NULL;
   }
+  matrix->data = (guint8 *) (((guintptr) matrix->block + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   return matrix;
 }
 
@@ -58,7 +60,7 @@ vlm_matrix_free (VlmMatrix *matrix)
 {
   if (matrix == NULL)
     return;
-  g_aligned_free (matrix->data);
+  g_free (matrix->block);
   g_free (matrix);
 }
 

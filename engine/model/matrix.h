@@ -15,7 +15,8 @@ typedef struct
   VlmDType dtype;
   guint panel; /* rows in one panel */
   gsize panel_bytes;
-  guint8 *data; /* [ceil (rows / panel)][cols][panel], 64-byte aligned */
+  gpointer block; /* what was allocated; data lies in it */
+  guint8 *data;   /* [ceil (rows / panel)][cols][panel], 64-byte aligned */
 } VlmMatrix;
 
 /*

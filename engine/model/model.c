@@ -92,15 +92,35 @@ append_file_state (GString *key, const gchar *directory, const gchar *name)
         (gint64) st.st_size, (gint64) st.st_mtim.tv_sec, (long) st.st_mtim.tv_nsec);
 }
 
+static gint
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+}
+
+/* Every file that a model may be read from: its settings and all of its weights. */
+static void
+append_directory_state (GString *key, const gchar *directory)
+{
+  g_autoptr (GDir) dir = g_dir_open (directory, 0, NULL);
+  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
+  const gchar *name;
+  guint i;
+
+  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
+    if (g_str_has_suffix (name, ".json") || g_str_has_suffix (name, ".safetensors"))
+      g_ptr_array_add (names, g_strdup (name));
+  }
+  g_ptr_array_sort (names, compare_names);
+  for (i = 0; i < names->len; i++)
+    append_file_state (key, directory, names->pdata[i]);
+}
+
 /* What makes two loads the same: canonical path, size and time of its files, options, level. */
 static gchar *
 make_key (const gchar *path, const VlmLoadOptions *options, VlmCpuLevel level)
 {
-  static const gchar *const names[] = { "config.json", "model.safetensors",
-    "model.safetensors.index.json", "tokenizer.json", "processor_config.json",
-    "preprocessor_config.json", "generation_config.json" };
   GString *key = g_string_new (NULL);
-  guint i;
 
   if (g_str_has_prefix (path, "resource://")) {
     g_string_append (key, path);
@@ -108,13 +128,24 @@ make_key (const gchar *path, const VlmLoadOptions *options, VlmCpuLevel level)
     g_autofree gchar *canonical = g_canonicalize_filename (path, NULL);
 
     g_string_append (key, canonical);
-    append_file_state (key, canonical, "");
-    for (i = 0; i < G_N_ELEMENTS (names); i++)
-      append_file_state (key, canonical, names[i]);
+    append_directory_state (key, canonical);
   }
   g_string_append_printf (
       key, "|%d|%s", options != NULL ? options->precision : 0, vlm_cpu_level_name (level));
   return g_string_free (key, FALSE);
+}
+
+static gsize
+find_longest_token (const VlmTokenizer *tokenizer)
+{
+  gsize length, longest = 1;
+  guint id;
+
+  for (id = 0; id < vlm_tokenizer_get_size (tokenizer); id++) {
+    if (vlm_tokenizer_get_bytes (tokenizer, (gint) id, &length) != NULL)
+      longest = MAX (longest, length);
+  }
+  return longest;
 }
 
 static VlmModel *
@@ -135,7 +166,7 @@ model_load (const gchar *path, VlmCpuLevel level, VlmProgressFunc progress, gpoi
   }
 
   checkpoint = vlm_checkpoint_open (path, error);
-  if (checkpoint == NULL)
+  if (checkpoint == NULL || g_cancellable_set_error_if_cancelled (cancellable, error))
     goto failed;
   model->weights =
       vlm_weights_load (checkpoint, &model->kernels, progress, user_data, cancellable, error);
@@ -149,6 +180,7 @@ model_load (const gchar *path, VlmCpuLevel level, VlmProgressFunc progress, gpoi
   if (!vlm_chat_tokens_init (
           &model->chat_tokens, model->tokenizer, model->config.has_vision, error))
     goto failed;
+  model->longest_token = find_longest_token (model->tokenizer);
   model->chat_tokens.use_image_special_tokens = model->processor.use_image_special_tokens;
   vlm_checkpoint_free (checkpoint);
   return model;

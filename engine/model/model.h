@@ -25,6 +25,7 @@ struct _VlmModel
   VlmGeneration generation;
   VlmTokenizer *tokenizer;
   VlmChatTokens chat_tokens;
+  gsize longest_token; /* bytes, at least 1 */
   VlmWeights *weights;
   VlmPositions positions;
 };

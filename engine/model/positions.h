@@ -18,9 +18,9 @@ void vlm_positions_clear (VlmPositions *positions);
 
 /*
  * The table [side * side][dim] for a grid: gfloat [rows * columns][dim]. May be called by any
- * thread; table must be the same in every call. (transfer full)
+ * thread; table must be the same in every call. NULL with VLM_ERROR_MEMORY. (transfer full)
  */
-GBytes *vlm_positions_get (
-    VlmPositions *positions, const gfloat *table, guint side, guint dim, guint rows, guint columns);
+GBytes *vlm_positions_get (VlmPositions *positions, const gfloat *table, guint side, guint dim,
+    guint rows, guint columns, GError **error);
 
 #endif

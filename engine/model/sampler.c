@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/runtime/alloc.h"
+
 /* In nats: exp (-40) is far below one step of single precision, even times a whole vocabulary. */
 #define NEGLIGIBLE 40.0f
 
@@ -33,17 +35,21 @@ next_random (VlmSampler *sampler)
   return (gdouble) (sum >> 11) * 0x1p-53;
 }
 
-void
-vlm_sampler_init (VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size, guint64 seed)
+gboolean
+vlm_sampler_init (VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size, guint64 seed,
+    GError **error)
 {
+  const gchar *what = "the sampler";
+
+  memset (sampler, 0, sizeof (*sampler));
   sampler->sampling = *sampling;
   sampler->vocab_size = vocab_size;
   sampler->state[0] = spread_seed (&seed);
   sampler->state[1] = spread_seed (&seed);
-  sampler->seen = g_new0 (guint8, vocab_size);
-  sampler->order = g_new (gint32, vocab_size);
-  sampler->scores = g_new (gfloat, vocab_size);
-  sampler->raw = g_new (gfloat, vocab_size);
+  return (sampler->seen = vlm_alloc0 (vocab_size, sizeof (guint8), what, error)) != NULL
+      && (sampler->order = vlm_alloc (vocab_size, sizeof (gint32), what, error)) != NULL
+      && (sampler->scores = vlm_alloc (vocab_size, sizeof (gfloat), what, error)) != NULL
+      && (sampler->raw = vlm_alloc (vocab_size, sizeof (gfloat), what, error)) != NULL;
 }
 
 void
@@ -176,12 +182,12 @@ renormalise (gfloat *probabilities, guint n)
  * below the best than NEGLIGIBLE cannot change a probability that is printed in single precision.
  */
 static guint
-sort_candidates (VlmSampler *sampler, gfloat best)
+sort_candidates (VlmSampler *sampler)
 {
   guint i, n = 0;
 
   for (i = 0; i < sampler->vocab_size; i++) {
-    if (sampler->raw[i] >= best - NEGLIGIBLE)
+    if (sampler->raw[i] >= -NEGLIGIBLE)
       sampler->order[n++] = (gint32) i;
   }
   g_qsort_with_data (sampler->order, (gint) n, sizeof (gint32), compare_scores, sampler->raw);
@@ -198,12 +204,16 @@ vlm_sampler_candidates (VlmSampler *sampler, const gfloat *logits)
   guint i, n;
 
   for (i = 0; i < sampler->vocab_size; i++) {
-    sampler->raw[i] = penalise (sampler, i, logits[i]) / (gfloat) sampling->temperature;
-    best = MAX (best, sampler->raw[i]);
+    sampler->raw[i] = penalise (sampler, i, logits[i]);
+    if (sampler->raw[i] > best) /* not MAX: that would take a NaN */
+      best = sampler->raw[i];
   }
-  n = sort_candidates (sampler, best);
-  if (n == 0) { /* nothing but NaN: there is no better answer than the first id */
-    sampler->order[0] = 0;
+  /* Relative to the best, so that the smallest temperature gives no worse than minus infinity. */
+  for (i = 0; i < sampler->vocab_size; i++)
+    sampler->raw[i] = (gfloat) ((sampler->raw[i] - best) / sampling->temperature);
+  n = sort_candidates (sampler);
+  if (n == 0) { /* infinite or no numbers at all: greedy has an answer to that as well */
+    sampler->order[0] = pick_greedy (sampler, logits);
     sampler->scores[0] = 1;
     return 1;
   }

@@ -5,7 +5,7 @@
 #ifndef VLM_SAMPLER_H
 #define VLM_SAMPLER_H
 
-#include <glib.h>
+#include <gio/gio.h>
 
 typedef struct
 {
@@ -27,8 +27,9 @@ typedef struct
   gfloat *raw;      /* [vocab_size] scratch: scores by id */
 } VlmSampler;
 
-void vlm_sampler_init (
-    VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size, guint64 seed);
+/* VLM_ERROR_MEMORY; the sampler may be cleared then, too. */
+gboolean vlm_sampler_init (VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size,
+    guint64 seed, GError **error);
 void vlm_sampler_clear (VlmSampler *sampler);
 
 /* Counts ids as seen by the repetition penalty. Ids outside the vocabulary are passed over. */

@@ -2,11 +2,11 @@
 
 /* One stream's way through the model: pictures and a prompt in, an answer out. */
 
-#include <math.h>
 #include <string.h>
 
 #include "decoder.h"
 #include "engine/image/crops.h"
+#include "engine/runtime/alloc.h"
 #include "engine/text/detokenizer.h"
 #include "sampler.h"
 #include "settings.h"
@@ -92,7 +92,30 @@ begin_turn (Answer *answer, GError **error)
   return vlm_team_begin_turn (answer->team) || vlm_set_cancelled (error);
 }
 
+/* Before work that has no turn of its own to look at the cancellable. */
+static gboolean
+is_cancelled (const Answer *answer, GError **error)
+{
+  return answer->watch != NULL
+      && g_cancellable_set_error_if_cancelled (answer->watch->cancellable, error);
+}
+
 /* ---- Pictures ----------------------------------------------------------------------------- */
+
+/* Whether n_tokens of prompt, or at least as many, leave room for an answer. */
+static gboolean
+check_context (const Answer *answer, gsize n_tokens, GError **error)
+{
+  guint max_context = answer->model->config.text.max_context;
+
+  if (n_tokens < max_context)
+    return TRUE;
+  g_set_error (error, VLM_ERROR, VLM_ERROR_CONTEXT,
+      "The prompt has at least %" G_GSIZE_FORMAT " tokens (%" G_GSIZE_FORMAT
+      " of them from pictures), but the model's context holds %u and the answer needs room",
+      n_tokens, answer->n_image_tokens, max_context);
+  return FALSE;
+}
 
 static gboolean
 plan_images (Answer *answer, GError **error)
@@ -121,6 +144,9 @@ plan_images (Answer *answer, GError **error)
             &answer->layouts[i], &answer->settings.processor, image->width, image->height, error))
       return FALSE;
     answer->n_image_tokens += answer->layouts[i].image_tokens;
+    /* Now, and not after the prompt of all pictures has been built. */
+    if (!check_context (answer, answer->n_image_tokens, error))
+      return FALSE;
   }
   return TRUE;
 }
@@ -139,12 +165,17 @@ encode_crop (
   gsize patch_len = (gsize) patch * patch * 3;
   gsize hidden = model->config.vision.hidden_size;
   guint factor = model->config.projector.downsample_factor;
-  g_autofree gfloat *rows = g_new (gfloat, n * patch_len);
-  g_autofree gfloat *features = g_new (gfloat, n * hidden);
+  g_autofree gfloat *rows = vlm_alloc (n, patch_len * sizeof (gfloat), "patch rows", error);
+  g_autofree gfloat *features = NULL;
   const gsize crop_shape[3] = { height, width, 3 };
   gint64 since = g_get_monotonic_time ();
   gboolean ok;
 
+  if (rows == NULL)
+    return 0;
+  features = vlm_alloc (n, hidden * sizeof (gfloat), "the tower's features", error);
+  if (features == NULL)
+    return 0;
   vlm_crop_patches (processor, g_bytes_get_data (crop, NULL), width, height, rows);
   lap (&since, &answer->timings.image);
 
@@ -177,6 +208,8 @@ encode_image (Answer *answer, guint index, gfloat **tokens, GError **error)
   g_autoptr (GPtrArray) crops = NULL;
   guint i, width, height;
 
+  if (is_cancelled (answer, error))
+    return FALSE;
   crops = vlm_image_crops (&answer->model->kernels, &answer->settings.processor, layout,
       &answer->request->images[index], error);
   if (crops == NULL)
@@ -204,12 +237,10 @@ encode_images (Answer *answer, GError **error)
 
   if (answer->n_image_tokens == 0)
     return TRUE;
-  answer->image_embeds = g_try_new (gfloat, answer->n_image_tokens * hidden);
-  if (answer->image_embeds == NULL) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
-        "No memory for %" G_GSIZE_FORMAT " image tokens", answer->n_image_tokens);
+  answer->image_embeds = vlm_alloc (
+      answer->n_image_tokens, hidden * sizeof (gfloat), "the embeddings of image tokens", error);
+  if (answer->image_embeds == NULL)
     return FALSE;
-  }
   tokens = answer->image_embeds;
   for (i = 0; i < answer->request->n_images; i++) {
     if (!encode_image (answer, i, &tokens, error))
@@ -222,28 +253,31 @@ encode_images (Answer *answer, GError **error)
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
+static gsize
+text_length (const gchar *text)
+{
+  return text != NULL ? strlen (text) : 0;
+}
+
 /* Builds the prompt's ids and checks that it and at least one answer token fit the context. */
 static gboolean
 build_prompt (Answer *answer, GError **error)
 {
   VlmModel *model = answer->model;
   const VlmRequest *request = answer->request;
-  guint max_context = model->config.text.max_context;
+  gsize n_bytes = text_length (request->system_prompt) + text_length (request->prompt);
   gsize i, n_placeholders = 0;
 
+  /* No token stands for more bytes than the longest: a text far too long is not tokenised first. */
+  if (!check_context (answer, n_bytes / model->longest_token, error))
+    return FALSE;
   answer->prompt = g_array_new (FALSE, FALSE, sizeof (gint32));
   if (!vlm_chat_build (model->tokenizer, &model->chat_tokens, request->system_prompt,
           request->prompt, answer->layouts, request->n_images, answer->prompt, error))
     return FALSE;
 
-  if (answer->prompt->len >= max_context) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_CONTEXT,
-        "The prompt has %u tokens (%" G_GSIZE_FORMAT
-        " of them from pictures), but the model's context holds %u and the answer "
-        "needs room",
-        answer->prompt->len, answer->n_image_tokens, max_context);
+  if (!check_context (answer, answer->prompt->len, error))
     return FALSE;
-  }
   for (i = 0; i < answer->prompt->len; i++) {
     gint32 id = g_array_index (answer->prompt, gint32, i);
 
@@ -294,8 +328,14 @@ prefill (Answer *answer, GError **error)
           MIN (n_prompt + answer->settings.max_tokens, answer->model->config.text.max_context),
           error))
     return FALSE;
-  answer->embeds = g_new (gfloat, MIN (chunk, n_prompt) * hidden);
-  answer->logits = g_new (gfloat, answer->model->config.text.vocab_size);
+  answer->embeds = vlm_alloc (
+      MIN (chunk, n_prompt), hidden * sizeof (gfloat), "the embeddings of a chunk", error);
+  if (answer->embeds == NULL)
+    return FALSE;
+  answer->logits =
+      vlm_alloc (answer->model->config.text.vocab_size, sizeof (gfloat), "the logits", error);
+  if (answer->logits == NULL)
+    return FALSE;
 
   for (first = 0; first < n_prompt; first += n) {
     gboolean last, ok;
@@ -407,7 +447,7 @@ run_stages (Answer *answer, GError **error)
   gint64 since;
   gboolean ok;
 
-  if (!plan_images (answer, error) || !build_prompt (answer, error)
+  if (is_cancelled (answer, error) || !plan_images (answer, error) || !build_prompt (answer, error)
       || !encode_images (answer, error))
     return FALSE;
 
@@ -416,10 +456,10 @@ run_stages (Answer *answer, GError **error)
     return FALSE;
   lap (&since, &answer->timings.prefill);
 
-  vlm_sampler_init (&sampler, &answer->settings.sampling, answer->model->config.text.vocab_size,
-      answer->request->seed);
   detokenizer = vlm_detokenizer_new (answer->model->tokenizer, TRUE);
-  ok = decode (answer, &sampler, detokenizer, error);
+  ok = vlm_sampler_init (&sampler, &answer->settings.sampling,
+           answer->model->config.text.vocab_size, answer->request->seed, error)
+      && decode (answer, &sampler, detokenizer, error);
   vlm_detokenizer_free (detokenizer);
   vlm_sampler_clear (&sampler);
   lap (&since, &answer->timings.decode);

@@ -6,6 +6,9 @@
 
 #include "decoder.h"
 
+/* Rows of a chunk are scratch memory: no more of them than pay. */
+#define MAX_PREFILL_CHUNK 4096
+
 /* -1 stands for "as the model says"; every other value must lie in [low, high]. */
 static gboolean
 check_range (const gchar *name, gdouble value, gdouble low, gdouble high, GError **error)
@@ -27,7 +30,11 @@ check_request (const VlmRequest *request, GError **error)
       && check_range ("min-p", request->min_p, 0, 1, error)
       && check_range ("repetition-penalty", request->repetition_penalty, 0.01, 100, error)
       && check_range ("min-image-tokens", request->min_image_tokens, 1, 8192, error)
-      && check_range ("max-image-tokens", request->max_image_tokens, 1, 8192, error);
+      && check_range ("max-image-tokens", request->max_image_tokens, 1, 8192, error)
+      && check_range ("min-tiles", request->min_tiles, 1, 100, error)
+      && check_range ("max-tiles", request->max_tiles, 1, 100, error)
+      && check_range ("use-thumbnail", request->use_thumbnail, FALSE, TRUE, error)
+      && check_range ("prefill-chunk", request->prefill_chunk, 0, MAX_PREFILL_CHUNK, error);
 }
 
 /* The request's value, else the file's, else what switches the thing off. */
@@ -69,6 +76,14 @@ resolve_processor (
     processor->max_image_tokens = MAX (processor->min_image_tokens, processor->max_image_tokens);
   if (request->tiling != VLM_TILING_AUTO)
     processor->do_image_splitting = request->tiling == VLM_TILING_ON;
+  if (request->min_tiles != -1)
+    processor->min_tiles = (guint) request->min_tiles;
+  if (request->max_tiles != -1)
+    processor->max_tiles = (guint) request->max_tiles;
+  if (request->use_thumbnail != -1)
+    processor->use_thumbnail = request->use_thumbnail;
+  if (request->resample == VLM_RESAMPLE_FLOAT32)
+    processor->path = VLM_RESAMPLE_FLOAT;
 
   if (processor->min_image_tokens > processor->max_image_tokens) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
@@ -76,7 +91,7 @@ resolve_processor (
         processor->min_image_tokens, processor->max_image_tokens);
     return FALSE;
   }
-  return TRUE;
+  return vlm_processor_validate (processor, error);
 }
 
 gboolean

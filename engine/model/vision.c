@@ -164,20 +164,23 @@ run_layer (Tower *tower, const VlmVisionLayer *layer)
 }
 
 static gboolean
-embed_patches (
-    Tower *tower, VlmModel *model, const gfloat *patches, guint grid_rows, guint grid_columns)
+embed_patches (Tower *tower, VlmModel *model, const gfloat *patches, guint grid_rows,
+    guint grid_columns, GError **error)
 {
   const VlmVisionConfig *config = tower->config;
   const VlmWeights *weights = model->weights;
   gsize patch_len = (gsize) config->patch_size * config->patch_size * 3;
   guint side = (guint) lrint (sqrt (config->n_positions));
-  g_autoptr (GBytes) grid = vlm_positions_get (
-      &model->positions, weights->positions, side, config->hidden_size, grid_rows, grid_columns);
+  g_autoptr (GBytes) grid = vlm_positions_get (&model->positions, weights->positions, side,
+      config->hidden_size, grid_rows, grid_columns, error);
 
-  return vlm_matrix_multiply (weights->patch.matrix, tower->team, tower->kernels,
-             weights->patch.bias, patches, patch_len, tower->n, tower->x, config->hidden_size)
-      && vlm_rows_add (tower->team, tower->kernels, g_bytes_get_data (grid, NULL), tower->x,
-          tower->n, config->hidden_size);
+  if (grid == NULL)
+    return FALSE;
+  return (vlm_matrix_multiply (weights->patch.matrix, tower->team, tower->kernels,
+              weights->patch.bias, patches, patch_len, tower->n, tower->x, config->hidden_size)
+             && vlm_rows_add (tower->team, tower->kernels, g_bytes_get_data (grid, NULL), tower->x,
+                 tower->n, config->hidden_size))
+      || vlm_set_cancelled (error);
 }
 
 gboolean
@@ -196,8 +199,8 @@ vlm_vision_tower (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloat 
   if (!tower_take_arrays (&tower, arena, error))
     return FALSE;
 
-  if (!embed_patches (&tower, model, patches, grid_rows, grid_columns))
-    return vlm_set_cancelled (error);
+  if (!embed_patches (&tower, model, patches, grid_rows, grid_columns, error))
+    return FALSE;
   for (i = 0; i < config->n_layers; i++) {
     if (!run_layer (&tower, &model->weights->vision_layers[i]))
       return vlm_set_cancelled (error);

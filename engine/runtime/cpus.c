@@ -43,14 +43,18 @@ read_cgroup_limit (void)
 {
   g_autofree gchar *membership = NULL;
   g_autofree gchar *path = NULL;
+  const gchar *own;
   guint limit = 0;
 
   if (!g_file_get_contents ("/proc/self/cgroup", &membership, NULL, NULL))
     return 0;
-  if (!g_str_has_prefix (membership, "0::/"))
+  /* Version 1 hierarchies, if any, have lines of their own with other numbers. */
+  own = g_str_has_prefix (membership, "0::/") ? membership : strstr (membership, "\n0::/");
+  if (own == NULL)
     return 0;
-  *strchrnul (membership, '\n') = '\0';
-  path = g_build_filename ("/sys/fs/cgroup", membership + 3, NULL);
+  own = strchr (own, '/');
+  *strchrnul (own, '\n') = '\0';
+  path = g_build_filename ("/sys/fs/cgroup", own, NULL);
 
   while (g_str_has_prefix (path, "/sys/fs/cgroup")) {
     g_autofree gchar *file = g_build_filename (path, "cpu.max", NULL);

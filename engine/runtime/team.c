@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* A waiting crew thread looks this often before it goes to sleep: some tens of microseconds. */
+/* A waiting crew thread looks this often before it goes to sleep: about a tenth of a millisecond. */
 #define SPIN_ROUNDS 2000
 
 /* Waiting for a turn wakes up this often to look at the cancellable. */
@@ -148,7 +148,7 @@ vlm_team_new (guint n_threads, GCancellable *cancellable)
 {
   VlmTeam *team = g_new0 (VlmTeam, 1);
 
-  team->n_threads = n_threads > 0 ? MIN (n_threads, MAX_THREADS) : vlm_team_get_n_cpus ();
+  team->n_threads = MIN (n_threads > 0 ? n_threads : vlm_team_get_n_cpus (), MAX_THREADS);
   team->cancellable = cancellable;
   return team;
 }
@@ -204,6 +204,7 @@ static void
 publish_run (VlmTeam *team, gsize n_jobs, VlmJobFunc func, gpointer user_data)
 {
   guint helpers = MIN (team->n_threads, n_jobs) - 1;
+  guint i;
 
   g_mutex_lock (&crew.lock);
   grow_crew (helpers);
@@ -216,7 +217,9 @@ publish_run (VlmTeam *team, gsize n_jobs, VlmJobFunc func, gpointer user_data)
   crew.wanted = helpers;
   crew.joined = 0;
   g_atomic_int_inc (&crew.generation);
-  g_cond_broadcast (&crew.wake);
+  /* Not a broadcast: the crew may be much larger than this run, from one that came before. */
+  for (i = 0; i < helpers; i++)
+    g_cond_signal (&crew.wake);
   g_mutex_unlock (&crew.lock);
 }
 

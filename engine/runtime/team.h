@@ -23,7 +23,7 @@ VlmTeam *vlm_team_new (guint n_threads, GCancellable *cancellable);
 void vlm_team_free (VlmTeam *team);
 guint vlm_team_get_n_threads (const VlmTeam *team);
 
-/* CPUs that this process may use: affinity mask and cgroup limit respected, at least 1. */
+/* CPUs that this process may use: affinity mask and cgroup 2 limit respected, at least 1. */
 guint vlm_team_get_n_cpus (void);
 
 /*
@@ -36,7 +36,7 @@ void vlm_team_end_turn (VlmTeam *team);
 /*
  * Runs func for every job 0 .. n_jobs - 1, each exactly once, on up to n_threads threads including
  * the caller, and returns when all are done. The cancellable is looked at before every job.
- * FALSE when cancelled: some jobs have not run then. Call within a turn.
+ * FALSE when cancelled: jobs may not have run then. Call within a turn.
  */
 gboolean vlm_team_run (VlmTeam *team, gsize n_jobs, VlmJobFunc func, gpointer user_data);
 

@@ -34,21 +34,26 @@ copy (Translator *t, gsize length)
   t->at += length;
 }
 
-/* \p{Name}, \P{Name}, \p{^Name} */
+/*
+ * \p{Name}, \P{Name}, \p{^Name}: general categories, and scripts. Of the latter PCRE2 would also
+ * take the characters that a script shares with others, unless told not to.
+ */
 static gboolean
 translate_property (Translator *t)
 {
-  const gchar *p = t->at + 2;
+  const gchar *p = t->at + 2, *name;
   gsize n;
 
   if (*p++ != '{')
     return FALSE;
-  if (*p == '^')
-    p++;
-  n = strspn (p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
-  if (n == 0 || p[n] != '}')
+  name = *p == '^' ? p + 1 : p;
+  n = strspn (name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
+  if (n == 0 || name[n] != '}')
     return FALSE;
-  copy (t, p + n + 1 - t->at);
+  copy (t, name - t->at);
+  if (n > 2)
+    g_string_append (t->out, "sc:");
+  copy (t, n + 1);
   return TRUE;
 }
 

@@ -15,11 +15,6 @@
  */
 VlmTokenizer *vlm_tokenizer_new_from_json (GBytes *json, const gchar *name, GError **error);
 
-/*
- * Makes a tokenizer from tables instead (GGUF carries them so).
- * To be added with that reader.
- */
-
 /* Number of ids: one more than the largest in vocabulary or added tokens. */
 guint vlm_tokenizer_get_size (const VlmTokenizer *tokenizer);
 

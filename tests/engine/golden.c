@@ -5,6 +5,23 @@
 #include <gio/gio.h>
 #include <math.h>
 
+#include "kernels/kernels.h"
+
+/* What meson counts as skipped. */
+#define EXIT_SKIPPED 77
+
+void
+golden_skip_without_level (void)
+{
+  const gchar *name = g_getenv ("VLM_CPU");
+  gint level = name != NULL ? vlm_cpu_level_from_name (name) : -1;
+
+  if (level < 0 || vlm_cpu_supports ((VlmCpuLevel) level))
+    return;
+  g_print ("1..0 # SKIP this processor has no %s\n", name);
+  exit (EXIT_SKIPPED);
+}
+
 gchar *
 golden_path (const gchar *name)
 {

@@ -65,7 +65,7 @@ check_entry (json_t *entry)
   sampling.min_p = setting (entry, "min_p", 0);
   sampling.repetition_penalty = setting (entry, "repetition_penalty", 1);
 
-  vlm_sampler_init (&sampler, &sampling, vocab, 0);
+  g_assert_true (vlm_sampler_init (&sampler, &sampling, vocab, 0, NULL));
   accept_seen (&sampler, vector);
   n = vlm_sampler_candidates (&sampler, logits);
   found = g_new0 (gdouble, vocab);

@@ -9,12 +9,21 @@
 static const VlmSampling greedy = { 0, 0, 1, 0, 1 };
 
 static void
+init (VlmSampler *sampler, const VlmSampling *sampling, guint vocab_size, guint64 seed)
+{
+  GError *error = NULL;
+
+  g_assert_true (vlm_sampler_init (sampler, sampling, vocab_size, seed, &error));
+  g_assert_no_error (error);
+}
+
+static void
 test_greedy_takes_the_lowest_of_equals (void)
 {
   const gfloat logits[] = { -1, 3, 2, 3 };
   VlmSampler sampler;
 
-  vlm_sampler_init (&sampler, &greedy, 4, 0);
+  init (&sampler, &greedy, 4, 0);
   g_assert_cmpint (vlm_sampler_pick (&sampler, logits), ==, 1);
   vlm_sampler_clear (&sampler);
 }
@@ -29,7 +38,7 @@ test_penalty (void)
   VlmSampler sampler;
   gdouble sum;
 
-  vlm_sampler_init (&sampler, &sampling, 3, 0);
+  init (&sampler, &sampling, 3, 0);
   vlm_sampler_accept (&sampler, seen, G_N_ELEMENTS (seen));
   g_assert_cmpuint (vlm_sampler_candidates (&sampler, logits), ==, 3);
   sum = exp (1) + exp (-4) + exp (1.5);
@@ -42,7 +51,7 @@ test_penalty (void)
   vlm_sampler_clear (&sampler);
 
   sampling.temperature = 0;
-  vlm_sampler_init (&sampler, &sampling, 3, 0);
+  init (&sampler, &sampling, 3, 0);
   vlm_sampler_accept (&sampler, seen, G_N_ELEMENTS (seen));
   g_assert_cmpint (vlm_sampler_pick (&sampler, logits), ==, 2);
   vlm_sampler_clear (&sampler);
@@ -59,7 +68,7 @@ count_candidates (gint top_k, gdouble top_p, gdouble min_p)
   gdouble sum = 0;
   guint i, n;
 
-  vlm_sampler_init (&sampler, &sampling, 4, 0);
+  init (&sampler, &sampling, 4, 0);
   n = vlm_sampler_candidates (&sampler, halves);
   for (i = 0; i < n; i++)
     sum += sampler.scores[i];
@@ -92,8 +101,8 @@ test_draws_follow_the_probabilities_and_the_seed (void)
   guint counts[4] = { 0 };
   guint i;
 
-  vlm_sampler_init (&a, &sampling, 4, 7);
-  vlm_sampler_init (&b, &sampling, 4, 7);
+  init (&a, &sampling, 4, 7);
+  init (&b, &sampling, 4, 7);
   for (i = 0; i < 8000; i++) {
     gint32 id = vlm_sampler_pick (&a, halves);
 
@@ -108,8 +117,8 @@ test_draws_follow_the_probabilities_and_the_seed (void)
   vlm_sampler_clear (&a);
   vlm_sampler_clear (&b);
 
-  vlm_sampler_init (&a, &sampling, 4, 7);
-  vlm_sampler_init (&b, &sampling, 4, 8);
+  init (&a, &sampling, 4, 7);
+  init (&b, &sampling, 4, 8);
   for (i = 0; i < 100; i++) {
     if (vlm_sampler_pick (&a, halves) != vlm_sampler_pick (&b, halves))
       break;
@@ -119,6 +128,41 @@ test_draws_follow_the_probabilities_and_the_seed (void)
   vlm_sampler_clear (&b);
 }
 
+/* However small, a temperature sharpens towards the greedy choice. */
+static void
+test_tiny_temperatures (void)
+{
+  static const gdouble temperatures[] = { 1e-3, 1e-6, 1e-38, 1e-300, 5e-324 };
+  const gfloat logits[] = { 8, 3, 9, 2, -1 };
+  guint i, draw;
+
+  for (i = 0; i < G_N_ELEMENTS (temperatures); i++) {
+    VlmSampling sampling = { temperatures[i], 0, 1, 0, 1 };
+    VlmSampler sampler;
+
+    init (&sampler, &sampling, 5, 3);
+    for (draw = 0; draw < 20; draw++)
+      g_assert_cmpint (vlm_sampler_pick (&sampler, logits), ==, 2);
+    vlm_sampler_clear (&sampler);
+  }
+}
+
+static void
+test_nan_among_numbers (void)
+{
+  const gfloat last[] = { 1, 9, 2, 3, NAN };
+  const gfloat first[] = { NAN, 9, 2, 3, 1 };
+  const gfloat infinite[] = { 1, INFINITY, 2, 3, 1 };
+  VlmSampling sampling = { 0.1, 0, 1, 0, 1 };
+  VlmSampler sampler;
+
+  init (&sampler, &sampling, 5, 0);
+  g_assert_cmpint (vlm_sampler_pick (&sampler, last), ==, 1);
+  g_assert_cmpint (vlm_sampler_pick (&sampler, first), ==, 1);
+  g_assert_cmpint (vlm_sampler_pick (&sampler, infinite), ==, 1);
+  vlm_sampler_clear (&sampler);
+}
+
 static void
 test_nan_logits_do_not_crash (void)
 {
@@ -126,7 +170,7 @@ test_nan_logits_do_not_crash (void)
   VlmSampling sampling = { 1, 0, 1, 0, 1 };
   VlmSampler sampler;
 
-  vlm_sampler_init (&sampler, &sampling, 2, 0);
+  init (&sampler, &sampling, 2, 0);
   g_assert_cmpint (vlm_sampler_pick (&sampler, logits), ==, 0);
   vlm_sampler_clear (&sampler);
 }
@@ -139,6 +183,8 @@ main (int argc, char **argv)
   g_test_add_func ("/sampler/penalty", test_penalty);
   g_test_add_func ("/sampler/cuts", test_cuts);
   g_test_add_func ("/sampler/draws", test_draws_follow_the_probabilities_and_the_seed);
+  g_test_add_func ("/sampler/tiny-temperatures", test_tiny_temperatures);
+  g_test_add_func ("/sampler/nan-among-numbers", test_nan_among_numbers);
   g_test_add_func ("/sampler/nan", test_nan_logits_do_not_crash);
   return g_test_run ();
 }

@@ -2,14 +2,27 @@
 
 /* State, sharing and errors of models and sessions. */
 
+#include <sys/resource.h>
 #include <string.h>
+#include <utime.h>
+
+#include <glib/gstdio.h>
 
 #include "engine/model/decoder.h"
 #include "engine/vlm.h"
 #include "golden.h"
 #include "test-image-draw.h"
 
+/* A sanitizer needs address space of its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define VLM_SANITIZED 1
+#else
+#define VLM_SANITIZED 0
+#endif
+
 #define VL_MODEL "models/lfm2-first"
+#define BIASED_MODEL "models/untied"
+#define SHARDED_MODEL "models/sharded"
 #define TEXT_MODEL "models/text-only"
 
 static VlmModel *
@@ -94,21 +107,25 @@ request_init (VlmRequest *request, const VlmImage *image)
   request->temperature = 0;
 }
 
+/* However the work is cut: the same bits. The prompt is longer than the default chunk. */
 static void
-test_threads_and_chunks (void)
+check_threads_and_chunks (const gchar *name, guint width, guint height)
 {
-  static const guint chunks[] = { 1, 2, 3, 16, 10000 };
-  VlmModel *model = load (VL_MODEL);
+  static const guint chunks[] = { 1, 2, 3, 16, 0, 4096 };
+  VlmModel *model = load (name);
   VlmSession *session = vlm_session_new (model);
   VlmImage image;
   VlmRequest request;
   Answer first, other;
   guint threads, i;
 
-  image_init (&image, 200, 120, 5);
+  image_init (&image, width, height, 5);
   request_init (&request, &image);
+  request.system_prompt = "You are a helpful assistant who looks closely and answers briefly.";
+  request.max_tokens = 8;
   request.n_threads = 1;
   generate (session, &request, &first);
+  g_assert_cmpuint (first.result.n_prompt_tokens, >, VLM_PREFILL_CHUNK);
   for (threads = 1; threads <= 3; threads++) {
     for (i = 0; i < G_N_ELEMENTS (chunks); i++) {
       request.n_threads = threads;
@@ -122,6 +139,13 @@ test_threads_and_chunks (void)
   g_free ((gpointer) image.pixels);
   vlm_session_free (session);
   vlm_model_unref (model);
+}
+
+static void
+test_threads_and_chunks (void)
+{
+  check_threads_and_chunks (VL_MODEL, 640, 360);
+  check_threads_and_chunks (BIASED_MODEL, 900, 200);
 }
 
 static void
@@ -326,6 +350,53 @@ test_short_prefill_keeps_the_convolution_state (void)
   vlm_model_unref (model);
 }
 
+/* A copy of a golden model that a test may change. (transfer full) */
+static gchar *
+copy_model (const gchar *name)
+{
+  g_autofree gchar *from = golden_path (name);
+  gchar *to = g_dir_make_tmp ("vlm-model-XXXXXX", NULL);
+  GDir *dir = g_dir_open (from, 0, NULL);
+  const gchar *file;
+
+  while ((file = g_dir_read_name (dir)) != NULL) {
+    g_autofree gchar *source = g_build_filename (from, file, NULL);
+    g_autofree gchar *target = g_build_filename (to, file, NULL);
+    g_autofree gchar *data = NULL;
+    gsize size;
+
+    g_assert_true (g_file_get_contents (source, &data, &size, NULL));
+    g_assert_true (g_file_set_contents (target, data, size, NULL));
+  }
+  g_dir_close (dir);
+  return to;
+}
+
+static void
+remove_model (const gchar *path)
+{
+  GDir *dir = g_dir_open (path, 0, NULL);
+  const gchar *file;
+
+  while ((file = g_dir_read_name (dir)) != NULL) {
+    g_autofree gchar *name = g_build_filename (path, file, NULL);
+
+    g_remove (name);
+  }
+  g_dir_close (dir);
+  g_rmdir (path);
+}
+
+static VlmModel *
+load_path (const gchar *path)
+{
+  GError *error = NULL;
+  VlmModel *model = vlm_model_load (path, NULL, NULL, NULL, NULL, &error);
+
+  g_assert_no_error (error);
+  return model;
+}
+
 static void
 test_models_are_shared (void)
 {
@@ -338,6 +409,110 @@ test_models_are_shared (void)
   vlm_model_unref (a);
   vlm_model_unref (b);
   vlm_model_unref (c);
+}
+
+/* Any of its files written anew makes it another model. */
+static void
+test_changed_models_are_not_shared (void)
+{
+  static const gchar *const files[] = { "model-00002-of-00003.safetensors", "config.json",
+    "tokenizer_config.json", "generation_config.json", "model.safetensors.index.json" };
+  g_autofree gchar *path = copy_model (SHARDED_MODEL);
+  struct utimbuf times = { 1000, 1000 };
+  VlmModel *before = load_path (path);
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (files); i++) {
+    g_autofree gchar *file = g_build_filename (path, files[i], NULL);
+    VlmModel *after;
+
+    g_assert_cmpint (utime (file, &times), ==, 0);
+    after = load_path (path);
+    g_assert_true (before != after);
+    vlm_model_unref (before);
+    before = after;
+  }
+  vlm_model_unref (before);
+  remove_model (path);
+}
+
+static gpointer
+load_in_thread (gpointer path)
+{
+  return load_path (path);
+}
+
+/* Whoever asks while a model is being loaded waits for it, and gets the same one. */
+static void
+test_loads_at_once (void)
+{
+  g_autofree gchar *path = golden_path (VL_MODEL);
+  GThread *threads[4];
+  VlmModel *models[4];
+  guint round, i;
+
+  for (round = 0; round < 5; round++) {
+    for (i = 0; i < G_N_ELEMENTS (threads); i++)
+      threads[i] = g_thread_new ("load", load_in_thread, path);
+    for (i = 0; i < G_N_ELEMENTS (threads); i++)
+      models[i] = g_thread_join (threads[i]);
+    for (i = 0; i < G_N_ELEMENTS (threads); i++) {
+      g_assert_true (models[i] == models[0]);
+      if (i > 0)
+        vlm_model_unref (models[i]);
+    }
+    vlm_model_unref (models[0]);
+  }
+}
+
+typedef struct
+{
+  const gchar *path;
+  GCancellable *cancellable; /* of the one who waits */
+  gint waiting;
+} LoadPair;
+
+static gpointer
+wait_and_be_cancelled (gpointer data)
+{
+  LoadPair *pair = data;
+  GError *error = NULL;
+
+  g_atomic_int_set (&pair->waiting, TRUE);
+  g_assert_null (vlm_model_load (pair->path, NULL, NULL, NULL, pair->cancellable, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_error_free (error);
+  return NULL;
+}
+
+/* While the first load is held up in its progress function, a second one waits and gives up. */
+static void
+hold_up_the_load (gdouble fraction, gpointer user_data)
+{
+  LoadPair *pair = user_data;
+  GThread *thread;
+
+  if (pair->waiting)
+    return;
+  thread = g_thread_new ("waiter", wait_and_be_cancelled, pair);
+  while (!g_atomic_int_get (&pair->waiting))
+    g_thread_yield ();
+  g_cancellable_cancel (pair->cancellable);
+  g_thread_join (thread);
+}
+
+static void
+test_a_waiting_load_can_be_cancelled (void)
+{
+  g_autofree gchar *path = golden_path (VL_MODEL);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  LoadPair pair = { path, cancellable, FALSE };
+  GError *error = NULL;
+  VlmModel *model = vlm_model_load (path, NULL, hold_up_the_load, &pair, NULL, &error);
+
+  g_assert_no_error (error);
+  g_assert_true (pair.waiting);
+  vlm_model_unref (model);
 }
 
 static void
@@ -382,6 +557,15 @@ test_bad_requests (void)
   request.min_image_tokens = 100;
   request.max_image_tokens = 50;
   expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "min-image-tokens is 100");
+  request.min_image_tokens = request.max_image_tokens = -1;
+  request.max_tiles = 101;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "max-tiles is 101");
+  request.min_tiles = 8;
+  request.max_tiles = 3;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "min_tiles 8");
+  request.min_tiles = request.max_tiles = -1;
+  request.prefill_chunk = 5000;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "prefill-chunk is 5000");
   g_free ((gpointer) image.pixels);
 
   request_init (&request, &image);
@@ -418,6 +602,103 @@ test_context (void)
   model->config.text.max_context = context;
   vlm_session_free (session);
   vlm_model_unref (model);
+}
+
+/* A text that cannot fit is refused before it is tokenised, however long. */
+static void
+test_endless_prompt (void)
+{
+  VlmModel *model = load (TEXT_MODEL);
+  gsize length = 100 * 1000 * 1000;
+  g_autofree gchar *prompt = g_malloc (length + 1);
+  VlmRequest request;
+
+  memset (prompt, 'a', length);
+  prompt[length] = '\0';
+  request_init (&request, NULL);
+  request.prompt = prompt;
+  expect_error (model, &request, VLM_ERROR, VLM_ERROR_CONTEXT, "the model's context holds");
+  vlm_model_unref (model);
+}
+
+static guint
+count_image_tokens (VlmModel *model, const VlmRequest *request)
+{
+  VlmSession *session = vlm_session_new (model);
+  Answer answer;
+  guint n;
+
+  generate (session, request, &answer);
+  n = answer.result.n_image_tokens;
+  answer_clear (&answer);
+  vlm_session_free (session);
+  return n;
+}
+
+/* What the processor file says can be asked otherwise. lfm2-first: see its processor file. */
+static void
+test_image_settings (void)
+{
+  VlmModel *model = load (VL_MODEL);
+  const VlmProcessor *processor = &model->processor;
+  guint tile_tokens = processor->tile_size * processor->tile_size / 1024;
+  VlmImage image;
+  VlmRequest request;
+  guint as_is, untiled, bare;
+
+  image_init (&image, 640, 360, 1);
+  request_init (&request, &image);
+  request.max_tokens = 1;
+  as_is = count_image_tokens (model, &request);
+
+  request.tiling = VLM_TILING_OFF;
+  untiled = count_image_tokens (model, &request);
+  g_assert_cmpuint (untiled, <=, processor->max_image_tokens);
+  g_assert_cmpuint (untiled, <, as_is);
+
+  request.tiling = VLM_TILING_ON;
+  request.use_thumbnail = FALSE;
+  bare = count_image_tokens (model, &request);
+  g_assert_cmpuint (bare % tile_tokens, ==, 0);
+  request.use_thumbnail = TRUE;
+  g_assert_cmpuint (count_image_tokens (model, &request), ==, bare + untiled);
+
+  request.use_thumbnail = FALSE;
+  request.min_tiles = request.max_tiles = 3;
+  g_assert_cmpuint (count_image_tokens (model, &request), ==, 3 * tile_tokens);
+
+  request.tiling = VLM_TILING_OFF;
+  request.max_image_tokens = 20;
+  g_assert_cmpuint (count_image_tokens (model, &request), <=, 20);
+
+  g_free ((gpointer) image.pixels);
+  vlm_model_unref (model);
+}
+
+/* Too little memory ends a request or a load with an error, not the process. */
+static void
+test_little_memory (void)
+{
+  if (g_test_subprocess ()) {
+    VlmModel *model = load (VL_MODEL);
+    struct rlimit limit = { 0, RLIM_INFINITY };
+    VlmResult result = { 0 };
+    VlmImage image;
+    VlmRequest request;
+    VlmSession *session = vlm_session_new (model);
+    GError *error = NULL;
+
+    image_init (&image, 16384, 16, 1);
+    request_init (&request, &image);
+    /* Less than what is mapped already: nothing that needs new pages succeeds. */
+    limit.rlim_cur = 1 << 20;
+    g_assert_cmpint (setrlimit (RLIMIT_AS, &limit), ==, 0);
+    if (vlm_session_generate (session, &request, NULL, &result, &error))
+      exit (2);
+    exit (g_error_matches (error, VLM_ERROR, VLM_ERROR_MEMORY) ? 0 : 3);
+  }
+  g_test_trap_subprocess (NULL, 0, 0);
+  g_test_trap_assert_passed ();
 }
 
 typedef struct
@@ -540,6 +821,7 @@ test_load_errors (void)
 int
 main (int argc, char **argv)
 {
+  golden_skip_without_level ();
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/session/threads-and-chunks", test_threads_and_chunks);
   g_test_add_func ("/session/reuse", test_a_used_session_equals_a_fresh_one);
@@ -547,8 +829,16 @@ main (int argc, char **argv)
   g_test_add_func ("/session/cache", test_cache_equals_no_cache);
   g_test_add_func ("/session/short-prefill", test_short_prefill_keeps_the_convolution_state);
   g_test_add_func ("/session/sharing", test_models_are_shared);
+  g_test_add_func ("/session/sharing/changed", test_changed_models_are_not_shared);
+  g_test_add_func ("/session/sharing/at-once", test_loads_at_once);
+  g_test_add_func ("/session/sharing/waiting", test_a_waiting_load_can_be_cancelled);
   g_test_add_func ("/session/bad-requests", test_bad_requests);
   g_test_add_func ("/session/context", test_context);
+  g_test_add_func ("/session/endless-prompt", test_endless_prompt);
+  g_test_add_func ("/session/image-settings", test_image_settings);
+#if !VLM_SANITIZED
+  g_test_add_func ("/session/little-memory", test_little_memory);
+#endif
   g_test_add_func ("/session/cancel", test_cancel);
   g_test_add_func ("/session/streaming", test_streamed_text_adds_up);
   g_test_add_func ("/session/load-errors", test_load_errors);

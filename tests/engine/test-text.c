@@ -111,6 +111,22 @@ test_pieces_of_empty_matches (void)
   check_pieces ("(?=b)", ahead, G_N_ELEMENTS (ahead));
 }
 
+/* U+322B is Common, though Han text uses it: a script is the script property and no more. */
+static void
+test_scripts (void)
+{
+  static const gchar *const han[][2] = {
+    { "\346\227\245\343\210\253\346\234\254x", "\346\227\245|\343\210\253|\346\234\254|x|" },
+  };
+  static const gchar *const others[][2] = {
+    { "\346\227\245\343\210\253xy\346\227\245", "\346\227\245|\343\210\253|x|y|\346\227\245|" },
+  };
+
+  check_pieces ("\\p{Han}", han, G_N_ELEMENTS (han));
+  check_pieces ("\\P{Han}", others, G_N_ELEMENTS (others));
+  check_pieces ("[^\\p{Han}\\p{^Lo}]|\\p{^Han}", others, G_N_ELEMENTS (others));
+}
+
 /* Every code point against the list of White_Space, in and out of classes, plain and negated. */
 static void
 test_white_space (void)
@@ -168,9 +184,9 @@ test_refused_regexes (void)
 {
   static const gchar *const regexes[] = { "^a", "a$", "\\h", "\\w", "\\R", "\\Ka", "(a)\\1",
     "[[a]b]", "[a&&b]", "a{1,3}+", "a{1}?", "a{,3}", "(?m:a)", "(?i)a", "(*FAIL)", "(*UTF)a", "[a",
-    "(a", "a)", "[a-\\s]", "[\\s-a]", "[[:alpha:]]", "\\p{Nonsense}", "\\pL", "a\\", "[a\\",
-    "(?<n>a)", "(?#x)", "\\x41", "\\u12", "\\v", "\\Qa\\E", "*a", "[z-a]", "(?<=a*)b", "\\x{d800}",
-    "\\x{110000}" };
+    "(a", "a)", "[a-\\s]", "[\\s-a]", "[[:alpha:]]", "\\p{Nonsense}", "\\p{Xan}", "\\p{sc:Han}",
+    "\\pL", "a\\", "[a\\", "(?<n>a)", "(?#x)", "\\x41", "\\u12", "\\v", "\\Qa\\E", "*a", "[z-a]",
+    "(?<=a*)b", "\\x{d800}", "\\x{110000}" };
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (regexes); i++) {
@@ -594,6 +610,7 @@ main (int argc, char **argv)
   g_test_add_func ("/text/pieces", test_pieces);
   g_test_add_func ("/text/pieces-128k", test_pieces_128k);
   g_test_add_func ("/text/pieces-of-empty-matches", test_pieces_of_empty_matches);
+  g_test_add_func ("/text/scripts", test_scripts);
   g_test_add_func ("/text/white-space", test_white_space);
   g_test_add_func ("/text/refused-regexes", test_refused_regexes);
   g_test_add_func ("/text/endless-regex", test_endless_regex);
