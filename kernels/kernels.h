@@ -59,7 +59,7 @@ typedef struct
 
 typedef struct
 {
-  /* The level that filled the table last: "scalar", "avx2", "avx512", "neon", ... */
+  /* The highest level that the table was made for: "scalar", "avx2", "avx512", "neon", ... */
   const char *name;
 
   /*

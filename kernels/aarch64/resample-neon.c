@@ -83,8 +83,8 @@ descale_eight (int32x4_t low, int32x4_t high, unsigned bits)
 }
 
 static inline uint8x16_t
-sum_columns (const uint8_t *src, size_t stride, const int16_t *weights, size_t n_taps,
-    unsigned bits)
+sum_columns (
+    const uint8_t *src, size_t stride, const int16_t *weights, size_t n_taps, unsigned bits)
 {
   int32x4_t sum0 = vdupq_n_s32 (0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
   size_t t;
@@ -99,8 +99,8 @@ sum_columns (const uint8_t *src, size_t stride, const int16_t *weights, size_t n
     sum3 = vmlal_n_s16 (sum3, vget_high_s16 (high), weights[t]);
   }
 
-  return vqmovun_high_s16 (vqmovun_s16 (descale_eight (sum0, sum1, bits)),
-      descale_eight (sum2, sum3, bits));
+  return vqmovun_high_s16 (
+      vqmovun_s16 (descale_eight (sum0, sum1, bits)), descale_eight (sum2, sum3, bits));
 }
 
 void

@@ -184,13 +184,13 @@ vf_scale2 (vf x, vf n)
 vlm_always_inline vd
 vd_set1 (double x)
 {
-  return (vd) { vdupq_n_f64 (x), vdupq_n_f64 (x) };
+  return (vd){ vdupq_n_f64 (x), vdupq_n_f64 (x) };
 }
 
 vlm_always_inline vd
 vd_from_vf (vf x)
 {
-  return (vd) { vcvt_f64_f32 (vget_low_f32 (x)), vcvt_high_f64_f32 (x) };
+  return (vd){ vcvt_f64_f32 (vget_low_f32 (x)), vcvt_high_f64_f32 (x) };
 }
 
 vlm_always_inline vf
@@ -202,19 +202,19 @@ vf_from_vd (vd x)
 vlm_always_inline vd
 vd_add (vd a, vd b)
 {
-  return (vd) { vaddq_f64 (a.low, b.low), vaddq_f64 (a.high, b.high) };
+  return (vd){ vaddq_f64 (a.low, b.low), vaddq_f64 (a.high, b.high) };
 }
 
 vlm_always_inline vd
 vd_sub (vd a, vd b)
 {
-  return (vd) { vsubq_f64 (a.low, b.low), vsubq_f64 (a.high, b.high) };
+  return (vd){ vsubq_f64 (a.low, b.low), vsubq_f64 (a.high, b.high) };
 }
 
 vlm_always_inline vd
 vd_mul (vd a, vd b)
 {
-  return (vd) { vmulq_f64 (a.low, b.low), vmulq_f64 (a.high, b.high) };
+  return (vd){ vmulq_f64 (a.low, b.low), vmulq_f64 (a.high, b.high) };
 }
 
 vlm_always_inline double

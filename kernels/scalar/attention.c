@@ -40,8 +40,8 @@ score_keys (float *scores, const float *q, const float *k, size_t n, size_t head
 }
 
 static void
-absorb_block (Query *query, float *scores, const float *v, size_t v_stride, size_t n,
-    size_t head_dim)
+absorb_block (
+    Query *query, float *scores, const float *v, size_t v_stride, size_t n, size_t head_dim)
 {
   float max = query->max, correction;
   size_t j, d;
@@ -77,14 +77,14 @@ vlm_scalar_attention (const VlmAttention *args)
     if (args->causal && args->first_keys + i < n_keys)
       n_keys = args->first_keys + i;
 
-    query = (Query) { .max = -INFINITY };
+    query = (Query){ .max = -INFINITY };
     for (j = 0; j < n_keys; j += BLOCK_KEYS) {
       size_t n = n_keys - j < BLOCK_KEYS ? n_keys - j : BLOCK_KEYS;
 
       score_keys (scores, args->q + i * args->q_stride, args->k + j * args->head_dim, n,
           args->head_dim, args->scale);
-      absorb_block (&query, scores, args->v + j * args->v_stride, args->v_stride, n,
-          args->head_dim);
+      absorb_block (
+          &query, scores, args->v + j * args->v_stride, args->v_stride, n, args->head_dim);
     }
 
     for (d = 0; d < args->head_dim; d++)

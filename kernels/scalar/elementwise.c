@@ -67,8 +67,8 @@ vlm_scalar_rope (float *x, const float *cos, const float *sin, size_t half)
 }
 
 void
-vlm_scalar_short_conv (float *y, const float *gate, const float *const *u, const float *taps,
-    size_t n_taps, size_t n)
+vlm_scalar_short_conv (
+    float *y, const float *gate, const float *const *u, const float *taps, size_t n_taps, size_t n)
 {
   size_t c, t;
 

@@ -22,8 +22,8 @@ vlm_scalar_rms_norm (float *y, const float *x, const float *w, size_t n, float e
 }
 
 void
-vlm_scalar_layer_norm (float *y, const float *x, const float *w, const float *b, size_t n,
-    float eps)
+vlm_scalar_layer_norm (
+    float *y, const float *x, const float *w, const float *b, size_t n, float eps)
 {
   double mean = 0, variance = 0, inverse;
   size_t i;

@@ -17,16 +17,16 @@ void vlm_scalar_matmul_bf16 (float *y, size_t ldy, const float *x, size_t ldx, s
     const uint16_t *w, size_t k, size_t n, const float *bias);
 void vlm_scalar_attention (const VlmAttention *args);
 void vlm_scalar_rms_norm (float *y, const float *x, const float *w, size_t n, float eps);
-void vlm_scalar_layer_norm (float *y, const float *x, const float *w, const float *b, size_t n,
-    float eps);
+void vlm_scalar_layer_norm (
+    float *y, const float *x, const float *w, const float *b, size_t n, float eps);
 void vlm_scalar_gelu_tanh (float *x, size_t n);
 void vlm_scalar_gelu_erf (float *x, size_t n);
 void vlm_scalar_silu_mul (float *y, const float *gate, const float *up, size_t n);
 void vlm_scalar_add (float *y, const float *x, size_t n);
 void vlm_scalar_mul (float *y, const float *a, const float *b, size_t n);
 void vlm_scalar_rope (float *x, const float *cos, const float *sin, size_t half);
-void vlm_scalar_short_conv (float *y, const float *gate, const float *const *u, const float *taps,
-    size_t n_taps, size_t n);
+void vlm_scalar_short_conv (
+    float *y, const float *gate, const float *const *u, const float *taps, size_t n_taps, size_t n);
 void vlm_scalar_f16_to_f32 (float *y, const uint16_t *x, size_t n);
 void vlm_scalar_bf16_to_f32 (float *y, const uint16_t *x, size_t n);
 void vlm_scalar_resample_row (uint8_t *dst, const uint8_t *src, size_t n_pixels,

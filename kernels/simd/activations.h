@@ -16,8 +16,8 @@ gelu_tanh_vector (vf x)
 }
 
 /*
- * erfc (a / sqrt 2) / 2 for a >= 0 as e^(-a^2 / 2) times a polynomial in t = 1 / (1 + 0.3 a), fitted
- * to a relative error of 1.7e-7 on [0, 14.5], where it leaves the range of floats.
+ * erfc (a / sqrt 2) / 2 for a >= 0 as e^(-a^2 / 2) times a polynomial in t = 1 / (1 + 0.3 a),
+ * fitted to a relative error of 1.7e-7 on [0, 14.5], where it leaves the range of floats.
  */
 vlm_always_inline vf
 normal_tail (vf a)

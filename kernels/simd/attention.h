@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Softmax attention in one pass over the keys, a tile of queries at a time. Keys come in blocks that
- * start at multiples of BLOCK_KEYS: scores of a block, its maximum, exponentials, weighted values;
- * what was summed under an older maximum is scaled down when the maximum rises.
+ * Softmax attention in one pass over the keys, a tile of queries at a time. Keys come in blocks
+ * that start at multiples of BLOCK_KEYS: scores of a block, its maximum, exponentials, weighted
+ * values; what was summed under an older maximum is scaled down when the maximum rises.
  *
  * A query's arithmetic is the same in a tile of one and in a tile of many. Where the queries of a
  * tile see different numbers of keys, only those seen by all are taken together, and each query
@@ -27,11 +27,11 @@ typedef float OutRow[MAX_HEAD_DIM];
 
 typedef struct
 {
-  ScoreRow scores[ATTENTION_ROWS];      /* then exp (score - max) */
-  OutRow out[ATTENTION_ROWS];           /* sum of exp (score - max) * value */
-  vf sum[ATTENTION_ROWS];               /* sum of exp (score - max), by lane */
+  ScoreRow scores[ATTENTION_ROWS]; /* then exp (score - max) */
+  OutRow out[ATTENTION_ROWS];      /* sum of exp (score - max) * value */
+  vf sum[ATTENTION_ROWS];          /* sum of exp (score - max), by lane */
   float max[ATTENTION_ROWS];
-  float correction[ATTENTION_ROWS];     /* exp (older max - max) */
+  float correction[ATTENTION_ROWS]; /* exp (older max - max) */
   size_t n_keys[ATTENTION_ROWS];
   const float *q[ATTENTION_ROWS];
 } AttentionTile;
@@ -101,7 +101,7 @@ value_tile (OutRow *out, ScoreRow *p, const float *correction, const float *valu
     for (v = 0; v + 1 < vectors; v++)
       value[v] = vf_load (row + v * VF_LANES);
     value[v] = last_lanes == VF_LANES ? vf_load (row + v * VF_LANES)
-        : vf_load_part (row + v * VF_LANES, last_lanes);
+                                      : vf_load_part (row + v * VF_LANES, last_lanes);
 
     VLM_UNROLL
     for (i = 0; i < rows; i++) {
@@ -122,22 +122,22 @@ value_tile (OutRow *out, ScoreRow *p, const float *correction, const float *valu
 }
 
 /* A head is a multiple of 8 wide: only registers of 16 can be left half full. */
-#define DEFINE_VALUE_TILE(name, rows, vectors) \
-  static __attribute__ ((noinline)) void value_tile_##name##_##vectors (OutRow *out, ScoreRow *p, \
-      const float *correction, const float *values, size_t stride, size_t first, size_t end, \
-      size_t last_lanes) \
-  { \
-    if (VF_LANES <= 8 || last_lanes == VF_LANES) \
-      value_tile (out, p, correction, values, stride, first, end, rows, vectors, VF_LANES); \
-    else \
-      value_tile (out, p, correction, values, stride, first, end, rows, vectors, 8); \
+#define DEFINE_VALUE_TILE(name, rows, vectors)                                                     \
+  static __attribute__ ((noinline)) void value_tile_##name##_##vectors (OutRow *out, ScoreRow *p,  \
+      const float *correction, const float *values, size_t stride, size_t first, size_t end,       \
+      size_t last_lanes)                                                                           \
+  {                                                                                                \
+    if (VF_LANES <= 8 || last_lanes == VF_LANES)                                                   \
+      value_tile (out, p, correction, values, stride, first, end, rows, vectors, VF_LANES);        \
+    else                                                                                           \
+      value_tile (out, p, correction, values, stride, first, end, rows, vectors, 8);               \
   }
 
-#define DEFINE_SCORE_TILE(name, rows, vectors) \
-  static __attribute__ ((noinline)) void score_tile_##name (ScoreRow *scores, \
-      const float *const *q, const float *k, size_t head_dim, float scale) \
-  { \
-    score_tile (scores, q, k, head_dim, scale, rows, vectors); \
+#define DEFINE_SCORE_TILE(name, rows, vectors)                                                     \
+  static __attribute__ ((noinline)) void score_tile_##name (                                       \
+      ScoreRow *scores, const float *const *q, const float *k, size_t head_dim, float scale)       \
+  {                                                                                                \
+    score_tile (scores, q, k, head_dim, scale, rows, vectors);                                     \
   }
 
 DEFINE_SCORE_TILE (one_panel, 1, PANEL_VECTORS)
@@ -180,14 +180,14 @@ score_block (AttentionTile *tile, const float *k, size_t n, size_t head_dim, flo
   for (; j + wide <= n; j += wide) {
     ScoreRow *part = (ScoreRow *) (scores[0] + j);
 
-    (one ? score_tile_one_wide : score_tile_all_wide) (part, tile->q, k + j * head_dim, head_dim,
-        scale);
+    (one ? score_tile_one_wide : score_tile_all_wide) (
+        part, tile->q, k + j * head_dim, head_dim, scale);
   }
   for (; j < n; j += VLM_KEY_PANEL) {
     ScoreRow *part = (ScoreRow *) (scores[0] + j);
 
-    (one ? score_tile_one_panel : score_tile_all_panel) (part, tile->q, k + j * head_dim, head_dim,
-        scale);
+    (one ? score_tile_one_panel : score_tile_all_panel) (
+        part, tile->q, k + j * head_dim, head_dim, scale);
   }
 }
 
@@ -237,7 +237,7 @@ add_values (const VlmAttention *args, OutRow *out, ScoreRow *p, const float *cor
     size_t part = (vectors + n_parts - 1) / n_parts;
     size_t rest = args->head_dim - d - (part - 1) * VF_LANES;
 
-    tiles[part - 1] ((OutRow *) (out[0] + d), p, correction, values + d, args->v_stride, first, end,
+    tiles[part - 1]((OutRow *) (out[0] + d), p, correction, values + d, args->v_stride, first, end,
         rest < VF_LANES ? rest : VF_LANES);
     vectors -= part;
     d += part * VF_LANES;
@@ -260,8 +260,8 @@ absorb_block (const VlmAttention *args, AttentionTile *tile, size_t first_key, s
     most = n[i] > most ? n[i] : most;
   }
 
-  score_block (tile, args->k + first_key * args->head_dim, most, args->head_dim, args->scale,
-      rows == 1);
+  score_block (
+      tile, args->k + first_key * args->head_dim, most, args->head_dim, args->scale, rows == 1);
   for (i = 0; i < rows; i++) {
     tile->correction[i] = 1;
     if (n[i] > 0)
@@ -272,8 +272,8 @@ absorb_block (const VlmAttention *args, AttentionTile *tile, size_t first_key, s
       rows == 1 ? value_tiles_one : value_tiles_all);
   for (i = 0; i < rows; i++) {
     if (n[i] > least)
-      add_values (args, tile->out + i, tile->scores + i, &unchanged, values, least, n[i],
-          value_tiles_one);
+      add_values (
+          args, tile->out + i, tile->scores + i, &unchanged, values, least, n[i], value_tiles_one);
   }
 }
 

@@ -50,8 +50,8 @@ simd_rope (float *x, const float *cos, const float *sin, size_t half)
 }
 
 static void
-simd_short_conv (float *y, const float *gate, const float *const *u, const float *taps,
-    size_t n_taps, size_t n)
+simd_short_conv (
+    float *y, const float *gate, const float *const *u, const float *taps, size_t n_taps, size_t n)
 {
   size_t c, t;
 

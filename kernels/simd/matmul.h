@@ -9,8 +9,6 @@
 #ifndef VLM_KERNELS_SIMD_MATMUL_H
 #define VLM_KERNELS_SIMD_MATMUL_H
 
-#include <string.h>
-
 #define MATMUL_PANEL (MATMUL_VECTORS * VF_LANES)
 
 /* Weights of one token's product stream from memory: without this a third of its rate is lost. */
@@ -23,12 +21,8 @@ typedef enum
   WEIGHTS_BF16
 } Weights;
 
-/* As much of a panel as stays in a first-level cache while all rows pass by. */
-#define CHUNK_BYTES (24 * 1024)
-
-/* With resume, sums start from what y holds: a part of the sum stored and loaded is the same. */
 typedef void (*MatmulTile) (float *y, size_t ldy, const float *x, size_t ldx, const void *w,
-    size_t k, size_t n, const float *bias, int resume);
+    size_t k, size_t n, const float *bias);
 
 vlm_always_inline vf
 load_weights (const void *w, Weights type, size_t i)
@@ -74,30 +68,19 @@ store_rows (float *y, size_t ldy, const SumRow *sums, size_t rows, size_t n, con
   }
 }
 
-static __attribute__ ((noinline)) void
-load_rows (SumRow *sums, const float *y, size_t ldy, size_t rows, size_t n)
-{
-  size_t i;
-
-  for (i = 0; i < rows; i++)
-    memcpy (sums[i], y + i * ldy, n * sizeof (float));
-}
-
 vlm_always_inline void
 matmul_tile (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, const void *w,
-    Weights type, size_t k, size_t n, const float *bias, int resume)
+    Weights type, size_t k, size_t n, const float *bias)
 {
   vf sum[MATMUL_ROWS][MATMUL_VECTORS], weights[MATMUL_VECTORS];
-  SumRow sums[MATMUL_ROWS] = { { 0 } };
+  SumRow sums[MATMUL_ROWS];
   size_t i, v, l;
 
-  if (resume)
-    load_rows (sums, y, ldy, rows, n);
   VLM_UNROLL
   for (i = 0; i < rows; i++) {
     VLM_UNROLL
     for (v = 0; v < MATMUL_VECTORS; v++)
-      sum[i][v] = vf_load (sums[i] + v * VF_LANES);
+      sum[i][v] = vf_zero ();
   }
 
   for (l = 0; l < k; l++) {
@@ -124,21 +107,20 @@ matmul_tile (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, cons
   store_rows (y, ldy, (const SumRow *) sums, rows, n, bias);
 }
 
-#define DEFINE_TILE(name, type, rows) \
-  static __attribute__ ((noinline)) void name##_tile_##rows (float *y, size_t ldy, \
-      const float *x, size_t ldx, const void *w, size_t k, size_t n, const float *bias, \
-      int resume) \
-  { \
-    matmul_tile (y, ldy, x, ldx, rows, w, type, k, n, bias, resume); \
+#define DEFINE_TILE(name, type, rows)                                                              \
+  static __attribute__ ((noinline)) void name##_tile_##rows (float *y, size_t ldy, const float *x, \
+      size_t ldx, const void *w, size_t k, size_t n, const float *bias)                            \
+  {                                                                                                \
+    matmul_tile (y, ldy, x, ldx, rows, w, type, k, n, bias);                                       \
   }
 
-#define DEFINE_FIVE_TILES(name, type) \
-  DEFINE_TILE (name, type, 1) \
-  DEFINE_TILE (name, type, 2) \
-  DEFINE_TILE (name, type, 3) \
-  DEFINE_TILE (name, type, 4) \
+#define DEFINE_FIVE_TILES(name, type)                                                              \
+  DEFINE_TILE (name, type, 1)                                                                      \
+  DEFINE_TILE (name, type, 2)                                                                      \
+  DEFINE_TILE (name, type, 3)                                                                      \
+  DEFINE_TILE (name, type, 4)                                                                      \
   DEFINE_TILE (name, type, 5)
-#define LIST_FIVE_TILES(name) \
+#define LIST_FIVE_TILES(name)                                                                      \
   name##_tile_1, name##_tile_2, name##_tile_3, name##_tile_4, name##_tile_5
 
 #if MATMUL_ROWS == 5
@@ -148,64 +130,48 @@ matmul_tile (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, cons
 #define DEFINE_TILES(name, type) DEFINE_FIVE_TILES (name, type) DEFINE_TILE (name, type, 6)
 #define LIST_TILES(name) LIST_FIVE_TILES (name), name##_tile_6
 #else
-#define DEFINE_TILES(name, type) \
-  DEFINE_FIVE_TILES (name, type) \
-  DEFINE_TILE (name, type, 6) \
-  DEFINE_TILE (name, type, 7) \
-  DEFINE_TILE (name, type, 8) \
-  DEFINE_TILE (name, type, 9) \
-  DEFINE_TILE (name, type, 10) \
-  DEFINE_TILE (name, type, 11) \
+#define DEFINE_TILES(name, type)                                                                   \
+  DEFINE_FIVE_TILES (name, type)                                                                   \
+  DEFINE_TILE (name, type, 6)                                                                      \
+  DEFINE_TILE (name, type, 7)                                                                      \
+  DEFINE_TILE (name, type, 8)                                                                      \
+  DEFINE_TILE (name, type, 9)                                                                      \
+  DEFINE_TILE (name, type, 10)                                                                     \
+  DEFINE_TILE (name, type, 11)                                                                     \
   DEFINE_TILE (name, type, 12)
-#define LIST_TILES(name) \
-  LIST_FIVE_TILES (name), name##_tile_6, name##_tile_7, name##_tile_8, name##_tile_9, \
+#define LIST_TILES(name)                                                                           \
+  LIST_FIVE_TILES (name), name##_tile_6, name##_tile_7, name##_tile_8, name##_tile_9,              \
       name##_tile_10, name##_tile_11, name##_tile_12
 #endif
 
-#define DEFINE_MATMUL(name, type, element) \
-  DEFINE_TILES (name, type) \
-  static const MatmulTile name##_tiles[MATMUL_ROWS] = { LIST_TILES (name) }; \
-  static void simd_##name (float *y, size_t ldy, const float *x, size_t ldx, size_t m, \
-      const element *w, size_t k, size_t n, const float *bias) \
-  { \
-    matmul_chunks (name##_tiles, y, ldy, x, ldx, m, w, sizeof (element), k, n, bias); \
+#define DEFINE_MATMUL(name, type, element)                                                         \
+  DEFINE_TILES (name, type)                                                                        \
+  static const MatmulTile name##_tiles[MATMUL_ROWS] = { LIST_TILES (name) };                       \
+  static void simd_##name (float *y, size_t ldy, const float *x, size_t ldx, size_t m,             \
+      const element *w, size_t k, size_t n, const float *bias)                                     \
+  {                                                                                                \
+    matmul_rows (name##_tiles, y, ldy, x, ldx, m, w, k, n, bias);                                  \
   }
 
 /* The fewest tiles, of nearly equal height: 13 rows are 7 and 6, not 12 and 1. */
 static void
 matmul_rows (const MatmulTile *tiles, float *y, size_t ldy, const float *x, size_t ldx, size_t m,
-    const void *w, size_t k, size_t n, const float *bias, int resume)
+    const void *w, size_t k, size_t n, const float *bias)
 {
   size_t n_tiles = (m + MATMUL_ROWS - 1) / MATMUL_ROWS;
+
+  if (n == 0)
+    return;
 
   while (n_tiles > 0) {
     size_t rows = (m + n_tiles - 1) / n_tiles;
 
-    tiles[rows - 1] (y, ldy, x, ldx, w, k, n, bias, resume);
+    tiles[rows - 1](y, ldy, x, ldx, w, k, n, bias);
     y += rows * ldy;
     x += rows * ldx;
     m -= rows;
     n_tiles--;
   }
-}
-
-/* A single tile reads its weights once and needs no chunks. */
-static void
-matmul_chunks (const MatmulTile *tiles, float *y, size_t ldy, const float *x, size_t ldx, size_t m,
-    const void *w, size_t element, size_t k, size_t n, const float *bias)
-{
-  size_t most = m > MATMUL_ROWS ? CHUNK_BYTES / (MATMUL_PANEL * element) : k;
-  size_t l = 0, chunk;
-
-  if (n == 0)
-    return;
-
-  do {
-    chunk = k - l < most ? k - l : most;
-    matmul_rows (tiles, y, ldy, x + l, ldx, m, (const char *) w + l * MATMUL_PANEL * element, chunk,
-        n, l + chunk == k ? bias : NULL, l > 0);
-    l += chunk;
-  } while (l < k);
 }
 
 DEFINE_MATMUL (matmul_f32, WEIGHTS_F32, float)

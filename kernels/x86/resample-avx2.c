@@ -37,10 +37,10 @@ add_eight_taps (__m256i sum, const uint8_t *pixel, const int16_t *w)
   __m256i weights = _mm256_castsi128_si256 (_mm_loadu_si128 ((const __m128i *) w));
   __m256i a, b;
 
-  a = _mm256_madd_epi16 (_mm256_shuffle_epi8 (bytes, first),
-      _mm256_permutevar8x32_epi32 (weights, first_weights));
-  b = _mm256_madd_epi16 (_mm256_shuffle_epi8 (bytes, second),
-      _mm256_permutevar8x32_epi32 (weights, second_weights));
+  a = _mm256_madd_epi16 (
+      _mm256_shuffle_epi8 (bytes, first), _mm256_permutevar8x32_epi32 (weights, first_weights));
+  b = _mm256_madd_epi16 (
+      _mm256_shuffle_epi8 (bytes, second), _mm256_permutevar8x32_epi32 (weights, second_weights));
 
   return _mm256_add_epi32 (sum, _mm256_add_epi32 (a, b));
 }
@@ -103,8 +103,8 @@ vlm_avx2_resample_row (uint8_t *dst, const uint8_t *src, size_t n_pixels, const 
     int32_t packed;
 
     if (count[i] < 4) {
-      vlm_scalar_resample_row (dst + i * 3, src, 1, start + i, count + i, weights + i * max_taps,
-          max_taps, bits);
+      vlm_scalar_resample_row (
+          dst + i * 3, src, 1, start + i, count + i, weights + i * max_taps, max_taps, bits);
       continue;
     }
 
@@ -133,8 +133,8 @@ descale (__m256i sum, unsigned bits)
 }
 
 static inline __m256i
-sum_columns (const uint8_t *src, size_t stride, const int16_t *weights, size_t n_taps,
-    unsigned bits)
+sum_columns (
+    const uint8_t *src, size_t stride, const int16_t *weights, size_t n_taps, unsigned bits)
 {
   const __m256i zero = _mm256_setzero_si256 ();
   __m256i sum0 = zero, sum1 = zero, sum2 = zero, sum3 = zero;
@@ -143,8 +143,8 @@ sum_columns (const uint8_t *src, size_t stride, const int16_t *weights, size_t n
   for (t = 0; t < n_taps; t += 2) {
     __m256i w = pair_of_weights (weights, t, n_taps);
     __m256i a = _mm256_loadu_si256 ((const __m256i *) (src + t * stride));
-    __m256i b = t + 1 < n_taps
-        ? _mm256_loadu_si256 ((const __m256i *) (src + (t + 1) * stride)) : zero;
+    __m256i b =
+        t + 1 < n_taps ? _mm256_loadu_si256 ((const __m256i *) (src + (t + 1) * stride)) : zero;
     __m256i low = _mm256_unpacklo_epi8 (a, b), high = _mm256_unpackhi_epi8 (a, b);
 
     sum0 = _mm256_add_epi32 (sum0, _mm256_madd_epi16 (_mm256_unpacklo_epi8 (low, zero), w));
@@ -165,7 +165,7 @@ vlm_avx2_resample_column (uint8_t *dst, const uint8_t *src, size_t stride, size_
   size_t i;
 
   for (i = 0; i + 32 <= n; i += 32)
-    _mm256_storeu_si256 ((__m256i *) (dst + i),
-        sum_columns (src + i, stride, weights, n_taps, bits));
+    _mm256_storeu_si256 (
+        (__m256i *) (dst + i), sum_columns (src + i, stride, weights, n_taps, bits));
   vlm_scalar_resample_column (dst + i, src + i, stride, n - i, weights, n_taps, bits);
 }

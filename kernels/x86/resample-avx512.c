@@ -22,8 +22,8 @@ descale (__m512i sum, unsigned bits)
 }
 
 static inline __m512i
-sum_columns (const uint8_t *src, size_t stride, const int16_t *weights, size_t n_taps,
-    unsigned bits)
+sum_columns (
+    const uint8_t *src, size_t stride, const int16_t *weights, size_t n_taps, unsigned bits)
 {
   const __m512i zero = _mm512_setzero_si512 ();
   __m512i sum0 = zero, sum1 = zero, sum2 = zero, sum3 = zero;

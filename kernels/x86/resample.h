@@ -5,9 +5,8 @@
 
 #include "kernels/kernels.h"
 
-void vlm_avx2_resample_row (uint8_t *dst, const uint8_t *src, size_t n_pixels,
-    const int32_t *start, const int32_t *count, const int16_t *weights, size_t max_taps,
-    unsigned bits);
+void vlm_avx2_resample_row (uint8_t *dst, const uint8_t *src, size_t n_pixels, const int32_t *start,
+    const int32_t *count, const int16_t *weights, size_t max_taps, unsigned bits);
 void vlm_avx2_resample_column (uint8_t *dst, const uint8_t *src, size_t stride, size_t n,
     const int16_t *weights, size_t n_taps, unsigned bits);
 void vlm_avx512_resample_column (uint8_t *dst, const uint8_t *src, size_t stride, size_t n,

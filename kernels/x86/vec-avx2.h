@@ -181,13 +181,13 @@ vf_scale2 (vf x, vf n)
 vlm_always_inline vd
 vd_set1 (double x)
 {
-  return (vd) { _mm256_set1_pd (x), _mm256_set1_pd (x) };
+  return (vd){ _mm256_set1_pd (x), _mm256_set1_pd (x) };
 }
 
 vlm_always_inline vd
 vd_from_vf (vf x)
 {
-  return (vd) { _mm256_cvtps_pd (_mm256_castps256_ps128 (x)),
+  return (vd){ _mm256_cvtps_pd (_mm256_castps256_ps128 (x)),
     _mm256_cvtps_pd (_mm256_extractf128_ps (x, 1)) };
 }
 
@@ -200,19 +200,19 @@ vf_from_vd (vd x)
 vlm_always_inline vd
 vd_add (vd a, vd b)
 {
-  return (vd) { _mm256_add_pd (a.low, b.low), _mm256_add_pd (a.high, b.high) };
+  return (vd){ _mm256_add_pd (a.low, b.low), _mm256_add_pd (a.high, b.high) };
 }
 
 vlm_always_inline vd
 vd_sub (vd a, vd b)
 {
-  return (vd) { _mm256_sub_pd (a.low, b.low), _mm256_sub_pd (a.high, b.high) };
+  return (vd){ _mm256_sub_pd (a.low, b.low), _mm256_sub_pd (a.high, b.high) };
 }
 
 vlm_always_inline vd
 vd_mul (vd a, vd b)
 {
-  return (vd) { _mm256_mul_pd (a.low, b.low), _mm256_mul_pd (a.high, b.high) };
+  return (vd){ _mm256_mul_pd (a.low, b.low), _mm256_mul_pd (a.high, b.high) };
 }
 
 vlm_always_inline double

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The vectors that simd/ is written in, as AVX-512 (F, BW, DQ, VL). simd/README.md has the rules. */
+/* The vectors that simd/ is written in, as AVX-512 F, BW, DQ, VL. simd/README.md has the rules. */
 
 #ifndef VLM_KERNELS_VEC_AVX512_H
 #define VLM_KERNELS_VEC_AVX512_H
@@ -165,39 +165,39 @@ vf_scale2 (vf x, vf n)
 vlm_always_inline vd
 vd_set1 (double x)
 {
-  return (vd) { _mm512_set1_pd (x), _mm512_set1_pd (x) };
+  return (vd){ _mm512_set1_pd (x), _mm512_set1_pd (x) };
 }
 
 vlm_always_inline vd
 vd_from_vf (vf x)
 {
-  return (vd) { _mm512_cvtps_pd (_mm512_castps512_ps256 (x)),
+  return (vd){ _mm512_cvtps_pd (_mm512_castps512_ps256 (x)),
     _mm512_cvtps_pd (_mm512_extractf32x8_ps (x, 1)) };
 }
 
 vlm_always_inline vf
 vf_from_vd (vd x)
 {
-  return _mm512_insertf32x8 (_mm512_castps256_ps512 (_mm512_cvtpd_ps (x.low)),
-      _mm512_cvtpd_ps (x.high), 1);
+  return _mm512_insertf32x8 (
+      _mm512_castps256_ps512 (_mm512_cvtpd_ps (x.low)), _mm512_cvtpd_ps (x.high), 1);
 }
 
 vlm_always_inline vd
 vd_add (vd a, vd b)
 {
-  return (vd) { _mm512_add_pd (a.low, b.low), _mm512_add_pd (a.high, b.high) };
+  return (vd){ _mm512_add_pd (a.low, b.low), _mm512_add_pd (a.high, b.high) };
 }
 
 vlm_always_inline vd
 vd_sub (vd a, vd b)
 {
-  return (vd) { _mm512_sub_pd (a.low, b.low), _mm512_sub_pd (a.high, b.high) };
+  return (vd){ _mm512_sub_pd (a.low, b.low), _mm512_sub_pd (a.high, b.high) };
 }
 
 vlm_always_inline vd
 vd_mul (vd a, vd b)
 {
-  return (vd) { _mm512_mul_pd (a.low, b.low), _mm512_mul_pd (a.high, b.high) };
+  return (vd){ _mm512_mul_pd (a.low, b.low), _mm512_mul_pd (a.high, b.high) };
 }
 
 vlm_always_inline double

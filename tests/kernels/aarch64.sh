@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# aarch64.sh [SOURCE_ROOT]: builds the kernels and checkkern for aarch64 and runs them in an emulator,
-# as a processor with every extension and as one of the first with dot products.
+# aarch64.sh [SOURCE_ROOT]: builds the kernels and checkkern for aarch64 and runs them in an
+# emulator, as a processor with every extension and as one of the first with dot products.
 # Needs Debian's gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user.
 
 set -eu

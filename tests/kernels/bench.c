@@ -91,9 +91,17 @@ bench_matmul (const VlmKernels *kernels, const Arena *arena, VlmCpuLevel level)
 static void
 bench_attention (const VlmKernels *kernels, const Arena *arena, size_t n, size_t dim)
 {
-  VlmAttention args = { .out = arena->y, .out_stride = dim, .q = arena->x, .q_stride = dim,
-    .n_queries = n, .k = arena->x + n * dim, .v = arena->x + 2 * n * dim, .v_stride = dim,
-    .n_keys = n, .head_dim = dim, .scale = 0.125f };
+  VlmAttention args = { .out = arena->y,
+    .out_stride = dim,
+    .q = arena->x,
+    .q_stride = dim,
+    .n_queries = n,
+    .k = arena->x + n * dim,
+    .v = arena->x + 2 * n * dim,
+    .v_stride = dim,
+    .n_keys = n,
+    .head_dim = dim,
+    .scale = 0.125f };
   double best = 1e9;
   int run;
 
@@ -127,12 +135,12 @@ bench_resample (const VlmKernels *kernels, const Arena *arena)
   for (run = 0; run < 50; run++) {
     double begin = check_seconds ();
 
-    kernels->resample_row ((uint8_t *) arena->y, (const uint8_t *) arena->x, 512, start, count,
-        weights, 16, 14);
+    kernels->resample_row (
+        (uint8_t *) arena->y, (const uint8_t *) arena->x, 512, start, count, weights, 16, 14);
     row = check_seconds () - begin < row ? check_seconds () - begin : row;
     begin = check_seconds ();
-    kernels->resample_column ((uint8_t *) arena->y, (const uint8_t *) arena->x, 1536, 1536,
-        weights, 9, 14);
+    kernels->resample_column (
+        (uint8_t *) arena->y, (const uint8_t *) arena->x, 1536, 1536, weights, 9, 14);
     column = check_seconds () - begin < column ? check_seconds () - begin : column;
   }
   printf ("%-8s resample 1920 -> 512, 15 taps %8.1f us a row; 9 taps %8.1f us a column of rows\n",

@@ -110,8 +110,8 @@ check_query (const VlmAttention *args, size_t i, const float *out)
 
   bound = ldexp (8 + size, -21) * largest;
   for (d = 0; d < args->head_dim; d++)
-    check_near (out[i * args->out_stride + d], sums[d] / total, bound, "out",
-        i * args->head_dim + d);
+    check_near (
+        out[i * args->out_stride + d], sums[d] / total, bound, "out", i * args->head_dim + d);
 }
 
 /* Every query alone, and chunks of several, give the same bits as all at once. */
@@ -130,8 +130,9 @@ check_splits (const VlmKernels *kernels, const VlmAttention *args)
     part.out = check_slot (SLOT_AGAIN, (n - 1) * args->out_stride * sizeof (float) + row);
     kernels->attention (&part);
     for (i = 0; i < n; i++)
-      check_expect (memcmp (part.out + i * args->out_stride,
-              args->out + (first + i) * args->out_stride, row) == 0,
+      check_expect (
+          memcmp (part.out + i * args->out_stride, args->out + (first + i) * args->out_stride, row)
+              == 0,
           "dim %zu keys %zu: query %zu of %zu differs in a call for %zu queries", args->head_dim,
           args->n_keys, first + i, args->n_queries, n);
     check_expect (check_intact (SLOT_AGAIN), "wrote before query %zu", first);
@@ -145,8 +146,8 @@ check_case (const VlmKernels *kernels, VlmAttention *args, double spread)
 
   fill (args, spread == 0 ? 0 : 1);
   set_spread (args, spread);
-  args->out = check_slot (SLOT_OUT, ((args->n_queries - 1) * args->out_stride + args->head_dim)
-      * sizeof (float));
+  args->out = check_slot (
+      SLOT_OUT, ((args->n_queries - 1) * args->out_stride + args->head_dim) * sizeof (float));
   kernels->attention (args);
   check_expect (check_intact (SLOT_OUT), "wrote before out");
   for (i = 0; i < args->n_queries; i++)
@@ -163,8 +164,9 @@ check_case (const VlmKernels *kernels, VlmAttention *args, double spread)
 static void
 check_unseen (const VlmKernels *kernels)
 {
-  VlmAttention args = { .n_queries = 9, .n_keys = 70, .first_keys = 60, .causal = 1,
-    .head_dim = 24 };
+  VlmAttention args = {
+    .n_queries = 9, .n_keys = 70, .first_keys = 60, .causal = 1, .head_dim = 24
+  };
   size_t i, j, d;
 
   fill (&args, 1);
@@ -173,8 +175,8 @@ check_unseen (const VlmKernels *kernels)
     for (d = 0; d < args.head_dim; d++)
       ((float *) args.v)[j * args.v_stride + d] = NAN;
   }
-  args.out = check_slot (SLOT_OUT, ((args.n_queries - 1) * args.out_stride + args.head_dim)
-      * sizeof (float));
+  args.out = check_slot (
+      SLOT_OUT, ((args.n_queries - 1) * args.out_stride + args.head_dim) * sizeof (float));
   kernels->attention (&args);
   for (i = 0; i < args.n_queries; i++) {
     for (d = 0; d < args.head_dim; d++)
@@ -204,5 +206,5 @@ check_attention (const VlmKernels *kernels)
   }
   check_unseen (kernels);
 
-  kernels->attention (&(VlmAttention) { .n_keys = 1, .head_dim = 8, .first_keys = 1 });
+  kernels->attention (&(VlmAttention){ .n_keys = 1, .head_dim = 8, .first_keys = 1 });
 }

@@ -122,8 +122,8 @@ check_silu_mul (const VlmKernels *kernels)
     for (i = 0; i < n; i++) {
       double g = gate[i];
 
-      check_near (y[i], g / (1 + exp (-g)) * up[i], 0x1p-21 * (1 + fabs (g)) * fabs (up[i]), "y",
-          i);
+      check_near (
+          y[i], g / (1 + exp (-g)) * up[i], 0x1p-21 * (1 + fabs (g)) * fabs (up[i]), "y", i);
     }
     in_place = round % 2 != 0 ? gate : up;
     kernels->silu_mul (in_place, gate, up, n);
@@ -273,8 +273,8 @@ check_rope (const VlmKernels *kernels)
       float low = a - b, high = d + e;
 
       check_expect (memcmp (&low, x + i, sizeof low) == 0, "half %zu: x [%zu]", half, i);
-      check_expect (memcmp (&high, x + half + i, sizeof high) == 0, "half %zu: x [half + %zu]",
-          half, i);
+      check_expect (
+          memcmp (&high, x + half + i, sizeof high) == 0, "half %zu: x [half + %zu]", half, i);
     }
   }
 }
@@ -334,8 +334,9 @@ check_widening (void (*widen) (float *y, const uint16_t *x, size_t n), int half)
       memcpy (&expected, &bits, sizeof expected);
       if (half)
         expected = (float) check_half_value (x[i]);
-      check_expect (isnan (expected) ? isnan (y[i])
-          : memcmp (&expected, y + i, sizeof expected) == 0, "%04x becomes %g", x[i], y[i]);
+      check_expect (
+          isnan (expected) ? isnan (y[i]) : memcmp (&expected, y + i, sizeof expected) == 0,
+          "%04x becomes %g", x[i], y[i]);
     }
   }
 }

@@ -166,8 +166,7 @@ check_values (const Product *p, const float *y)
         sum += product;
         size += fabs (product);
       }
-      check_near (y[i * p->ldy + j], sum, p->k * (ldexp (size, -23) + 0x1p-149), "y",
-          i * p->n + j);
+      check_near (y[i * p->ldy + j], sum, p->k * (ldexp (size, -23) + 0x1p-149), "y", i * p->n + j);
     }
     for (; i + 1 < p->m && j < p->ldy; j++)
       check_expect (memcmp (y + i * p->ldy + j, pattern, 4) == 0, "wrote beyond row %zu", i);

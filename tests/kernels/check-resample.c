@@ -16,8 +16,8 @@ static uint8_t
 expected_byte (int64_t sum, unsigned bits)
 {
   int32_t wrapped = (int32_t) (uint32_t) (uint64_t) (sum + ((int64_t) 1 << (bits - 1)));
-  int64_t value = wrapped < 0 ? -((-(int64_t) wrapped + ((int64_t) 1 << bits) - 1) >> bits)
-      : wrapped >> bits;
+  int64_t value =
+      wrapped < 0 ? -((-(int64_t) wrapped + ((int64_t) 1 << bits) - 1) >> bits) : wrapped >> bits;
 
   return value < 0 ? 0 : value > 255 ? 255 : (uint8_t) value;
 }
@@ -48,8 +48,8 @@ random_bytes (unsigned slot, size_t n, size_t kind)
 }
 
 static void
-check_row (const VlmKernels *kernels, size_t n, size_t width, size_t max_taps, unsigned bits,
-    size_t kind)
+check_row (
+    const VlmKernels *kernels, size_t n, size_t width, size_t max_taps, unsigned bits, size_t kind)
 {
   uint8_t *dst = check_slot (SLOT_DST, n * 3), *src = random_bytes (SLOT_SRC, width * 3, kind);
   int32_t *start = check_slot (SLOT_START, n * sizeof (int32_t));
@@ -128,6 +128,6 @@ check_resample_column (const VlmKernels *kernels)
   size_t round;
 
   for (round = 0; round < 400; round++)
-    check_column (kernels, round % 200, check_below (20), (unsigned) (6 + check_below (10)),
-        check_below (6));
+    check_column (
+        kernels, round % 200, check_below (20), (unsigned) (6 + check_below (10)), check_below (6));
 }

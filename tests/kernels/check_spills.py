@@ -77,7 +77,8 @@ def check(name, body):
         for address, mnemonic, operands in loop:
             vector = X86_VECTOR.search(operands) or ARM_VECTOR.match(operands)
             if vector and stack.search(operands):
-                complaints.append('%s+%#x: %s %s' % (name, address - body[0][0], mnemonic, operands))
+                complaints.append('%s+%#x: %s %s'
+                                  % (name, address - body[0][0], mnemonic, operands))
     if n_fma == 0:
         complaints.append('%s: no inner loop with fused multiply-adds' % name)
     return complaints

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * checkkern [SEED]: holds every entry of every level that this processor can run against a reference
- * that shares no code with it. The seed also comes from the environment variable CHECKKERN_SEED;
- * without either it is a fixed one. checkkern --bench [LEVEL] times the levels instead.
+ * checkkern [SEED]: holds every entry of every level that this processor can run against a
+ * reference that shares no code with it. The seed also comes from the environment variable
+ * CHECKKERN_SEED; without either it is a fixed one. checkkern --bench [LEVEL] times the levels
+ * instead.
  */
 
 #include "check.h"
@@ -61,11 +62,10 @@ check_slot (unsigned slot, size_t bytes)
     exit (1);
   }
   if (slots[slot] == NULL) {
-    void *map = mmap (NULL, CHECK_SLOT_BYTES + page, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *map = mmap (
+        NULL, CHECK_SLOT_BYTES + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (map == MAP_FAILED
-        || mprotect ((char *) map + CHECK_SLOT_BYTES, page, PROT_NONE) != 0) {
+    if (map == MAP_FAILED || mprotect ((char *) map + CHECK_SLOT_BYTES, page, PROT_NONE) != 0) {
       printf ("Bail out! no guarded memory\n");
       exit (1);
     }
@@ -111,8 +111,7 @@ check_near (double found, double expected, double bound, const char *what, size_
 {
   int ok = isnan (expected) ? isnan (found) : fabs (found - expected) <= bound;
 
-  check_expect (ok, "%s [%zu]: found %.9g, expected %.9g +- %.3g", what, i, found, expected,
-      bound);
+  check_expect (ok, "%s [%zu]: found %.9g, expected %.9g +- %.3g", what, i, found, expected, bound);
 }
 
 double
@@ -134,8 +133,10 @@ verdict (const char *level, const char *name)
   n_complaints = 0;
 }
 
-#define ENTRY(name) \
-  { #name, offsetof (VlmKernels, name), check_##name }
+#define ENTRY(name)                                                                                \
+  {                                                                                                \
+#name, offsetof(VlmKernels, name), check_##name                                                \
+  }
 
 static const struct
 {
@@ -179,8 +180,8 @@ check_levels (void)
     if (supported) {
       check_expect (kernels.name != NULL && strcmp (kernels.name, name) == 0,
           "the table of %s is named %s", name, kernels.name);
-      check_expect (kernels.panel % 16 == 0 && kernels.panel > 0
-          && kernels.panel <= VLM_MAX_PANEL, "%s: panel %zu", name, kernels.panel);
+      check_expect (kernels.panel % 16 == 0 && kernels.panel > 0 && kernels.panel <= VLM_MAX_PANEL,
+          "%s: panel %zu", name, kernels.panel);
     }
     printf ("# %s: %s\n", name, supported ? "tested" : "not supported here");
   }

@@ -4,26 +4,28 @@
 
 #include "check.h"
 
+#include "kernels/simd/compiler.h"
+
 #define ROUNDS 200000
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 /* Chains enough to hide the latency of every unit; the asm keeps them in registers and unmerged. */
-#define TEN(operation) \
-  operation (0) operation (1) operation (2) operation (3) operation (4) \
-  operation (5) operation (6) operation (7) operation (8) operation (9)
+#define TEN(operation)                                                                             \
+  operation (0) operation (1) operation (2) operation (3) operation (4) operation (5)              \
+      operation (6) operation (7) operation (8) operation (9)
 
-#define FMA_512(i) __asm__ volatile ("vfmadd231ps %%zmm31, %%zmm30, %%zmm" #i ::: "xmm" #i);
-#define FMA_256(i) __asm__ volatile ("vfmadd231ps %%ymm15, %%ymm14, %%ymm" #i ::: "xmm" #i);
+#define FMA_512(i) __asm__ volatile("vfmadd231ps %%zmm31, %%zmm30, %%zmm" #i ::: "xmm" #i);
+#define FMA_256(i) __asm__ volatile("vfmadd231ps %%ymm15, %%ymm14, %%ymm" #i ::: "xmm" #i);
 
 __attribute__ ((target ("avx512f"))) static double
 run_512 (void)
 {
   int i;
 
-  __asm__ volatile ("vpxord %%zmm30, %%zmm30, %%zmm30\n\tvpxord %%zmm31, %%zmm31, %%zmm31" :::
-      "xmm30", "xmm31");
+  __asm__ volatile("vpxord %%zmm30, %%zmm30, %%zmm30\n\tvpxord %%zmm31, %%zmm31, %%zmm31" ::
+                       : "xmm30", "xmm31");
   for (i = 0; i < ROUNDS; i++) {
     TEN (FMA_512)
   }
@@ -36,8 +38,8 @@ run_256 (void)
 {
   int i;
 
-  __asm__ volatile ("vxorps %%ymm14, %%ymm14, %%ymm14\n\tvxorps %%ymm15, %%ymm15, %%ymm15" :::
-      "xmm14", "xmm15");
+  __asm__ volatile("vxorps %%ymm14, %%ymm14, %%ymm14\n\tvxorps %%ymm15, %%ymm15, %%ymm15" ::
+                       : "xmm14", "xmm15");
   for (i = 0; i < ROUNDS; i++) {
     TEN (FMA_256)
   }
@@ -56,13 +58,14 @@ run_plain (void)
   int i, j;
 
   for (i = 0; i < ROUNDS; i++) {
+    VLM_UNROLL
     for (j = 0; j < 8; j++) {
       Four product = factor * factor;
 
 #if defined(__x86_64__)
-      __asm__ volatile ("" : "+x"(product), "+x"(factor));
+      __asm__ volatile("" : "+x"(product), "+x"(factor));
 #elif defined(__aarch64__)
-      __asm__ volatile ("" : "+w"(product), "+w"(factor));
+      __asm__ volatile("" : "+w"(product), "+w"(factor));
 #endif
       sum[j] += product;
     }
