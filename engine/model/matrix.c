@@ -9,12 +9,15 @@
 #define ALIGNMENT 64
 
 /* Rows of x that one job takes: with a panel they should stay in a core's second-level cache. */
-#define X_BLOCK_BYTES (384 * 1024)
+#define X_BLOCK_BYTES (192 * 1024)
 #define X_BLOCK_MIN 24
 #define X_BLOCK_MAX 192
 
 /* Jobs are cut so that each has at least this much to do, or forking costs more than it gives. */
-#define JOB_MULTIPLY_ADDS (256 * 1024)
+#define JOB_MULTIPLY_ADDS (2 * 1024 * 1024)
+
+/* But one row of x, whose weights come from memory, must still keep every thread busy. */
+#define LEAST_JOBS 8
 
 static VlmMatrix *
 matrix_new (guint64 rows, guint64 cols, VlmDType dtype, guint panel, GError **error)
@@ -209,8 +212,9 @@ typedef struct
   const gfloat *x;
   gfloat *y;
   gsize ldx, ldy, m;
-  gsize x_block, n_x_blocks; /* rows of x in one job */
+  gsize x_block; /* rows of x in one job */
   gsize panels_per_job;
+  gsize n_groups; /* jobs for one x block */
 } Product;
 
 static void
@@ -236,9 +240,10 @@ static void
 multiply_job (gsize job, guint thread, gpointer user_data)
 {
   const Product *p = user_data;
-  gsize first_x = job % p->n_x_blocks * p->x_block;
+  /* Neighbouring jobs share their rows of x, which stay in the cache from one to the next. */
+  gsize first_x = job / p->n_groups * p->x_block;
   gsize m = MIN (p->x_block, p->m - first_x);
-  gsize first = job / p->n_x_blocks * p->panels_per_job;
+  gsize first = job % p->n_groups * p->panels_per_job;
   gsize n_panels = (p->matrix->rows + p->matrix->panel - 1) / p->matrix->panel;
   gsize panel;
 
@@ -258,10 +263,10 @@ vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *k
     return TRUE;
   p.x_block = CLAMP (X_BLOCK_BYTES / (matrix->cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
   p.x_block = MIN (p.x_block / 12 * 12, m); /* whole register tiles of the common kernels */
-  p.n_x_blocks = (m + p.x_block - 1) / p.x_block;
   panel_work = p.x_block * matrix->cols * matrix->panel;
-  p.panels_per_job = CLAMP ((JOB_MULTIPLY_ADDS + panel_work - 1) / panel_work, 1, n_panels);
+  p.panels_per_job = MIN (JOB_MULTIPLY_ADDS / panel_work, n_panels / LEAST_JOBS);
+  p.panels_per_job = MAX (p.panels_per_job, 1);
+  p.n_groups = (n_panels + p.panels_per_job - 1) / p.panels_per_job;
 
-  return vlm_team_run (
-      team, (n_panels + p.panels_per_job - 1) / p.panels_per_job * p.n_x_blocks, multiply_job, &p);
+  return vlm_team_run (team, p.n_groups * ((m + p.x_block - 1) / p.x_block), multiply_job, &p);
 }

@@ -351,6 +351,12 @@ spoil_tokens (VlmProcessor *processor)
 }
 
 static void
+spoil_tokens_order (VlmProcessor *processor)
+{
+  processor->min_image_tokens = processor->max_image_tokens + 1;
+}
+
+static void
 spoil_tolerance (VlmProcessor *processor)
 {
   processor->max_pixels_tolerance = NAN;
@@ -402,6 +408,7 @@ test_validate (void)
     { spoil_max_tiles, "max_tiles" },
     { spoil_tiles_order, "min_tiles" },
     { spoil_tokens, "max_image_tokens" },
+    { spoil_tokens_order, "min_image_tokens" },
     { spoil_tolerance, "max_pixels_tolerance" },
     { spoil_filter, "resample" },
     { spoil_path, "bilinear" },
@@ -426,11 +433,12 @@ test_validate (void)
     g_error_free (error);
   }
 
-  /* Tile numbers that are not used are not judged. */
+  /* Tile numbers are judged even where they are not used: a request may switch tiling on. */
   vlm_processor_init_defaults (&processor);
   processor.do_image_splitting = FALSE;
-  processor.min_tiles = 0;
   g_assert_true (vlm_processor_validate (&processor, NULL));
+  processor.max_tiles = 60000;
+  g_assert_false (vlm_processor_validate (&processor, NULL));
 }
 
 int
