@@ -123,7 +123,8 @@ check_pattern (gchar ***rows, guint n)
 {
   guint width = g_ascii_strtoull (rows[0][1], NULL, 10);
   guint height = g_ascii_strtoull (rows[0][2], NULL, 10);
-  g_autofree gchar *description = g_strdup_printf ("videotestsrc pattern=%s ! "
+  g_autofree gchar *description = g_strdup_printf (
+      "videotestsrc pattern=%s ! "
       "video/x-raw,format=RGB,width=%u,height=%u ! appsink name=sink max-buffers=4 sync=false",
       rows[0][0], width, height);
   GError *error = NULL;

@@ -21,7 +21,6 @@ from torchvision.transforms.v2 import functional as tvf
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 SEED_TEST = 1
-SEED_VALIDATION = 1_000_000
 SEED_TRAINING = 1 << 32
 
 N_SHAPES, N_COLOURS, N_GROUNDS = 6, 8, 5
@@ -114,8 +113,8 @@ def library():
         target = os.path.join(os.environ.get("VLM_SCENE_BUILD", "/tmp"), "libvlmscene.so")
         if not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(source):
             partial = f"{target}.{os.getpid()}"
-            subprocess.check_call([os.environ.get("CC", "cc"), "-std=c11", "-O3", "-fPIC", "-shared",
-                                   "-o", partial, source])
+            subprocess.check_call([os.environ.get("CC", "cc"), "-std=c11", "-O3", "-fPIC",
+                                   "-shared", "-o", partial, source])
             os.replace(partial, target)
         _library = ctypes.CDLL(target)
         _library.vlm_scene_init.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
@@ -284,7 +283,8 @@ class BatchMaker:
         answer = self.encode(caption) + self.encode("<|im_end|>")
         return to_patches(roughen(rgb, rng), grid), dense, start, answer
 
-    def __call__(self, number, small):
+    def __call__(self, number, small, part=0):
+        """Batch `number`, of which each process draws another part; all parts share the grid."""
         rng = random.Random(number)
         sizes = [rng.choice(SIZES)]
         if small:
@@ -293,7 +293,8 @@ class BatchMaker:
             h, w = smart_resize(*sizes[0])
             grid = (h // 16, w // 16)
             sizes = [s for s in SIZES if smart_resize(*s) == (h, w)]
-        first = SEED_TRAINING + number * 1000
+        rng = random.Random(number * 16 + part)
+        first = SEED_TRAINING + (number * 16 + part) * 100
         samples = [self.sample(rng, first + i, rng.choice(sizes), grid, small)
                    for i in range(self.batch_size)]
         length = max(len(s[2]) + len(s[3]) for s in samples)

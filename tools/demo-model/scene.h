@@ -15,11 +15,11 @@
 extern "C" {
 #endif
 
-/* Seeds.  The first range is for tests and never trained on; the second steers the training run
- * (validation); everything from the third on is training data. */
+/* Seeds: tests use 1 to 999999, which training never sees.  Training data starts at 2^32, and the
+ * few scenes that the training run watches itself with lie between 2^31 and 2^32. */
 #define VLM_SCENE_SEED_TEST 1u
-#define VLM_SCENE_SEED_VALIDATION 1000000u
-#define VLM_SCENE_SEED_TRAINING 4294967296u
+#define VLM_SCENE_SEED_TEST_LAST 999999u
+#define VLM_SCENE_SEED_TRAINING UINT64_C (4294967296)
 
 #define VLM_SCENE_MAX_SHAPES 3
 #define VLM_SCENE_CAPTION_SIZE 128

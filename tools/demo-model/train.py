@@ -5,18 +5,18 @@
 
 saves WORK/checkpoint.pt every few minutes, goes on from there when started again, and leaves the
 Hugging Face directory in WORK/model.  Time spent, not steps, drives the schedule, so that the run
-ends on time on any machine.
+ends on time on any machine.  Each core has a process of its own with one thread and a share of the
+batch: at this model's size, threads that share every product spend their time waiting.
 """
 
 import argparse
-import ctypes
 import math
-import multiprocessing
 import os
 import shutil
 import time
 
 import torch
+import torch.distributed as dist
 from tokenizers import Tokenizer
 from torch.nn import functional as F
 from transformers import AutoProcessor, GenerationConfig, Lfm2VlConfig
@@ -24,9 +24,9 @@ from transformers import Lfm2VlForConditionalGeneration
 
 import data
 
-BATCH = 32
+BATCH = 16  # of each process
 # Share of the time that goes into small grids.
-SMALL_UNTIL = 0.5
+SMALL_UNTIL = 0.35
 WARM_UP = 200
 ADAM_RATE, MUON_RATE, LAST_RATE = 2e-3, 1e-2, 0.01
 EMA_DECAY = 0.998
@@ -102,18 +102,21 @@ def dense_loss(head, features, labels):
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose step for a matrix is made orthogonal (five Newton-Schulz iterations); all
-    matrices of a shape go through together, since small products are slow one by one."""
+    """Momentum whose step for a matrix is made orthogonal (five Newton-Schulz iterations).  All
+    matrices of a shape go through together, since small products are slow one by one, and each
+    process does its share of them."""
 
     def __init__(self, params, lr, momentum=0.95, weight_decay=0.01):
         super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay))
 
     @torch.no_grad()
     def step(self):
+        rank, world = dist.get_rank(), dist.get_world_size()
         for group in self.param_groups:
             shapes = {}
             for p in group["params"]:
                 shapes.setdefault(p.shape, []).append(p)
+            steps = {shape: torch.zeros(len(ps), *shape) for shape, ps in shapes.items()}
             for shape, params in shapes.items():
                 updates = []
                 for p in params:
@@ -122,9 +125,17 @@ class Muon(torch.optim.Optimizer):
                         state["momentum"] = torch.zeros_like(p)
                     state["momentum"].lerp_(p.grad, 1 - group["momentum"])
                     updates.append(p.grad.lerp(state["momentum"], group["momentum"]))
-                x = orthogonal(torch.stack(updates))
+                mine = updates[rank::world]
+                if mine:
+                    steps[shape][rank::world] = orthogonal(torch.stack(mine))
+            flat = torch.cat([x.flatten() for x in steps.values()])
+            dist.all_reduce(flat)
+            at = 0
+            for shape, params in shapes.items():
                 scale = group["lr"] * max(1, shape[0] / shape[1]) ** 0.5
-                for p, update in zip(params, x):
+                for p in params:
+                    update = flat[at:at + p.numel()].view(shape)
+                    at += p.numel()
                     p.mul_(1 - group["lr"] * group["weight_decay"]).add_(update, alpha=-scale)
 
 
@@ -138,26 +149,32 @@ def orthogonal(x):
     return x if wide else x.mT
 
 
-def make_optimizers(model, head, muon):
+def make_optimizers(model, head):
     matrices, others = [], []
     for name, p in model.named_parameters():
-        plain = p.ndim == 2 and "embed" not in name
-        (matrices if plain and muon else others).append(p)
+        (matrices if p.ndim == 2 and "embed" not in name else others).append(p)
     adam = torch.optim.AdamW(others + list(head.parameters()), lr=ADAM_RATE, betas=(0.9, 0.98),
-                             weight_decay=0.01)
-    return [adam] + ([Muon(matrices, MUON_RATE)] if muon else [])
+                             weight_decay=0.01, fused=True)
+    return [adam, Muon(matrices, MUON_RATE)]
 
 
-class Batches(torch.utils.data.IterableDataset):
-    def __init__(self, maker, small, first):
-        self.maker, self.small, self.first = maker, small, first
+class Gradients:
+    """All gradients in one piece of memory, with room for a few numbers to be averaged too."""
 
-    def __iter__(self):
-        torch.set_num_threads(1)
-        number = self.first
-        while True:
-            yield self.maker(number, bool(self.small.value))
-            number += 1
+    def __init__(self, params, extra):
+        params = list(params)
+        self.flat = torch.zeros(sum(p.numel() for p in params) + extra)
+        self.extra = self.flat[-extra:]
+        at = 0
+        for p in params:
+            p.grad = self.flat[at:at + p.numel()].view(p.shape)
+            at += p.numel()
+
+    def average(self, *numbers):
+        self.extra.copy_(torch.tensor(numbers))
+        dist.all_reduce(self.flat)
+        self.flat /= dist.get_world_size()
+        return self.extra.tolist()
 
 
 @torch.no_grad()
@@ -166,7 +183,7 @@ def teacher_forced(model, maker, count, small):
     exact = total = 0
     for number in range(count):
         # Negative numbers give seeds below the training range.
-        batch = maker(-(number + 1) * 1000, small)
+        batch = maker(-(number + 1) * 2000, small)
         _, _, logits, wanted = forward(model, batch)
         wrong = torch.zeros(wanted.shape, dtype=torch.bool)
         wrong[wanted] = logits.argmax(-1) != batch["targets"][wanted]
@@ -188,25 +205,22 @@ def export(model, weights, tokenizer_directory, target):
     os.rename(partial, target)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--frames", required=True)
-    parser.add_argument("--tokenizer", required=True)
-    parser.add_argument("--minutes", type=float, default=85)
-    parser.add_argument("--save-every", type=float, default=180, help="seconds")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--stop-after", type=float, default=1e9, help="seconds; for trials")
-    parser.add_argument("--adam-only", action="store_true")
-    args = parser.parse_args()
+def save(path, state):
+    torch.save(state, path + ".partial")
+    os.replace(path + ".partial", path)
 
+
+def train(rank, args):
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{args.port}", rank=rank,
+                            world_size=args.processes)
     torch.manual_seed(0)
-    torch.set_num_threads(args.threads)
-    os.makedirs(args.work, exist_ok=True)
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
     tokenizer = Tokenizer.from_file(os.path.join(args.tokenizer, "tokenizer.json"))
     model = make_model(tokenizer)
     head = torch.nn.Linear(128, sum(data.DENSE_WIDTHS))
-    optimizers = make_optimizers(model, head, not args.adam_only)
+    params = list(model.parameters()) + list(head.parameters())
+    optimizers = make_optimizers(model, head)
     rates = [[g["lr"] for g in o.param_groups] for o in optimizers]
     average = {k: v.detach().clone() for k, v in model.state_dict().items()}
     spent, step = 0.0, 0
@@ -218,59 +232,73 @@ def main():
         for optimizer, state in zip(optimizers, saved["optimizers"]):
             optimizer.load_state_dict(state)
         average, spent, step = saved["average"], saved["spent"], saved["step"]
-    print("parameters", sum(p.numel() for p in model.parameters()), "step", step, flush=True)
+    if rank == 0:
+        print("parameters", sum(p.numel() for p in model.parameters()), "step", step, flush=True)
 
-    small = multiprocessing.Value(ctypes.c_bool, spent < SMALL_UNTIL * args.minutes * 60)
+    gradients = Gradients(params, 3)
     maker = data.BatchMaker(tokenizer, args.frames, BATCH)
-    loader = iter(torch.utils.data.DataLoader(Batches(maker, small, step), batch_size=None,
-                                              num_workers=1, prefetch_factor=6))
     started = time.monotonic() - spent
     saved_at = spoken_at = spent
     sums = torch.zeros(2)
-    while spent < args.minutes * 60 and spent < args.stop_after:
+    while spent < args.minutes * 60:
         progress = spent / (args.minutes * 60)
-        small.value = progress < SMALL_UNTIL
+        small = progress < SMALL_UNTIL
         factor = min(1, (step + 1) / WARM_UP) * (
             LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * progress)))
         for optimizer, base in zip(optimizers, rates):
             for group, rate in zip(optimizer.param_groups, base):
                 group["lr"] = rate * factor
 
-        loss, features, _, _ = forward(model, batch := next(loader))
+        batch = maker(step, small, rank)
+        gradients.flat.zero_()
+        loss, features, _, _ = forward(model, batch)
         dense = dense_loss(head, features, batch["dense"])
-        for optimizer in optimizers:
-            optimizer.zero_grad()
         (loss + dense).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        # The processes agree on the time too, so that they change and end together.
+        *losses, spent = gradients.average(loss.item(), dense.item(), time.monotonic() - started)
+        torch.nn.utils.clip_grad_norm_(params, 1.0)
         for optimizer in optimizers:
             optimizer.step()
         step += 1
-        decay = min(EMA_DECAY, step / (step + 10))
-        with torch.no_grad():
-            for name, value in model.state_dict().items():
-                average[name].lerp_(value, 1 - decay)
-        sums += torch.tensor([loss.item(), dense.item()])
-        spent = time.monotonic() - started
+        if rank != 0:
+            continue
 
+        state = model.state_dict()
+        torch._foreach_lerp_([average[k] for k in state], list(state.values()),
+                             1 - min(EMA_DECAY, step / (step + 10)))
+        sums += torch.tensor(losses)
         if step % 100 == 0:
-            print(f"{step} {spent:.0f}s {(spent - spoken_at) * 10:.0f}ms caption {sums[0] / 100:.4f}"
-                  f" dense {sums[1] / 100:.4f} grid {batch['grid']}", flush=True)
+            print(f"{step} {spent:.0f}s {(spent - spoken_at) * 10:.0f}ms"
+                  f" caption {sums[0] / 100:.4f} dense {sums[1] / 100:.4f}", flush=True)
             sums.zero_()
             spoken_at = spent
         if spent - saved_at > args.save_every:
             saved_at = spent
-            torch.save({"model": model.state_dict(), "head": head.state_dict(), "step": step,
-                        "optimizers": [o.state_dict() for o in optimizers], "average": average,
-                        "spent": spent}, path + ".partial")
-            os.replace(path + ".partial", path)
-            now = {k: v.clone() for k, v in model.state_dict().items()}
+            save(path, {"model": state, "head": head.state_dict(), "step": step, "spent": spent,
+                        "optimizers": [o.state_dict() for o in optimizers], "average": average})
+            now = {k: v.clone() for k, v in state.items()}
             model.load_state_dict(average)
-            print("average's exact captions %d of %d" % teacher_forced(
-                model, maker, 6, bool(small.value)), flush=True)
+            print("average's exact captions %d of %d" % teacher_forced(model, maker, 12, small),
+                  flush=True)
             model.load_state_dict(now)
             export(model, average, args.tokenizer, os.path.join(args.work, "model"))
-    export(model, average, args.tokenizer, os.path.join(args.work, "model"))
-    print("done", step, f"{spent:.0f}s", flush=True)
+    if rank == 0:
+        export(model, average, args.tokenizer, os.path.join(args.work, "model"))
+        print("done", step, f"{spent:.0f}s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--frames", required=True)
+    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--minutes", type=float, default=85)
+    parser.add_argument("--save-every", type=float, default=180, help="seconds")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--port", type=int, default=29417)
+    args = parser.parse_args()
+    os.makedirs(args.work, exist_ok=True)
+    torch.multiprocessing.spawn(train, (args,), nprocs=args.processes)
 
 
 if __name__ == "__main__":
