@@ -18,7 +18,7 @@ G_BEGIN_DECLS
 typedef struct
 {
   GstClockTime pts;
-  GstClockTime duration;        /* the buffer's, else that of the caps' frame rate */
+  GstClockTime duration; /* the buffer's, else that of the caps' frame rate */
   GstClockTime stream_time;
   GstClockTime running_time;
 } GstVlmTimes;
@@ -27,14 +27,14 @@ typedef struct
 {
   gint refcount;
 
-  guint64 id;                   /* counts the selected frames of one element, from 1 */
-  guint serial;                 /* the part of the stream (between segments) it belongs to */
+  guint64 id;   /* counts the selected frames of one element, from 1 */
+  guint serial; /* the part of the stream (between segments) it belongs to */
   GstVlmTimes times;
-  gchar *text;                  /* valid UTF-8, may be empty */
-  guint n_prompt_tokens;        /* picture included */
+  gchar *text;           /* valid UTF-8, may be empty */
+  guint n_prompt_tokens; /* picture included */
   guint n_image_tokens;
-  guint n_tokens;               /* generated, the end token included */
-  GstClockTime latency;         /* from the selection of the frame to the end of the caption */
+  guint n_tokens;       /* generated, the end token included */
+  GstClockTime latency; /* from the selection of the frame to the end of the caption */
   VlmFinishReason finish_reason;
 } GstVlmAnswer;
 

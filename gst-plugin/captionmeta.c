@@ -26,6 +26,7 @@ gst_vlm_caption_meta_attach (GstBuffer *buffer, const GstVlmAnswer *answer, cons
   buffer = gst_buffer_make_writable (buffer);
   meta = gst_buffer_add_custom_meta (buffer, GST_VLM_CAPTION_META_NAME);
 
+  /* clang-format off */
   gst_structure_set (gst_custom_meta_get_structure (meta),
       "text", G_TYPE_STRING, answer->text,
       "id", G_TYPE_UINT64, answer->id,
@@ -38,6 +39,7 @@ gst_vlm_caption_meta_attach (GstBuffer *buffer, const GstVlmAnswer *answer, cons
       "image-tokens", G_TYPE_UINT, answer->n_image_tokens,
       "tokens", G_TYPE_UINT, answer->n_tokens,
       "finish-reason", G_TYPE_STRING, vlm_finish_reason_name (answer->finish_reason), NULL);
+  /* clang-format on */
 
   return buffer;
 }

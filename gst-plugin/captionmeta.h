@@ -26,8 +26,8 @@ void gst_vlm_caption_meta_register (void);
  * Adds the caption to buffer, whose times are now. buffer (transfer full) is copied only if it is
  * shared, and then without its memory; the result is what to push. (transfer full)
  */
-GstBuffer *gst_vlm_caption_meta_attach (GstBuffer *buffer, const GstVlmAnswer *answer,
-    const GstVlmTimes *now);
+GstBuffer *gst_vlm_caption_meta_attach (
+    GstBuffer *buffer, const GstVlmAnswer *answer, const GstVlmTimes *now);
 
 G_END_DECLS
 

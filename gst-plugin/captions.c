@@ -40,6 +40,7 @@ gst_vlm_caption_make_stats (GstVlmCaption *self)
   gst_vlm_worker_get_stats (self->worker, &stats);
 
   g_mutex_lock (&self->lock);
+  /* clang-format off */
   structure = gst_structure_new ("vlmcaption-stats",
       "submitted", G_TYPE_UINT64, stats.submitted,
       "completed", G_TYPE_UINT64, stats.completed,
@@ -53,6 +54,7 @@ gst_vlm_caption_make_stats (GstVlmCaption *self)
       "live", G_TYPE_BOOLEAN, self->live,
       "model", G_TYPE_STRING, self->model,
       "builtin-model", G_TYPE_BOOLEAN, self->builtin, NULL);
+  /* clang-format on */
   g_mutex_unlock (&self->lock);
 
   return structure;
@@ -88,8 +90,8 @@ on_progress (gdouble fraction, gpointer user_data)
   g_mutex_unlock (&self->lock);
 
   if (post)
-    gst_vlm_message_post_progress (GST_ELEMENT (self), GST_PROGRESS_TYPE_CONTINUE, self->model,
-        percent);
+    gst_vlm_message_post_progress (
+        GST_ELEMENT (self), GST_PROGRESS_TYPE_CONTINUE, self->model, percent);
 }
 
 static void
@@ -129,7 +131,7 @@ report_latency (GstVlmCaption *self, GstClockTime latency)
   g_mutex_lock (&self->lock);
   if (self->mode == GST_VLM_MODE_SYNC && self->live
       && ABS (GST_CLOCK_DIFF (needed, self->reported_latency))
-      > (GstClockTimeDiff) (self->reported_latency / 4)) {
+          > (GstClockTimeDiff) (self->reported_latency / 4)) {
     self->reported_latency = needed;
     post = TRUE;
   }
@@ -206,4 +208,5 @@ on_failed (const GstVlmJob *job, const GError *error, gpointer user_data)
   gst_vlm_message_post_failed (GST_ELEMENT (user_data), job->times.pts, error);
 }
 
-const GstVlmWorkerHooks gst_vlm_caption_worker_hooks = { on_progress, on_loaded, on_answered, on_failed };
+const GstVlmWorkerHooks gst_vlm_caption_worker_hooks = { on_progress, on_loaded, on_answered,
+  on_failed };

@@ -6,14 +6,14 @@
 
 struct _GstVlmFrame
 {
-  GstVideoInfo info;            /* of buffer: rows without the source's padding */
+  GstVideoInfo info; /* of buffer: rows without the source's padding */
   GstBuffer *buffer;
 };
 
 struct _GstVlmFrameReader
 {
-  GstVideoInfo from;            /* what converter reads */
-  GstVideoInfo to;              /* RGB of the same size */
+  GstVideoInfo from; /* what converter reads */
+  GstVideoInfo to;   /* RGB of the same size */
   gboolean have_layout;
   GstVideoConverter *converter; /* NULL: the bytes are picked out without arithmetic */
   GstBuffer *rgb;               /* has the layout of to */
@@ -123,8 +123,8 @@ learn_layout (GstVlmFrameReader *reader, const GstVideoInfo *info, GError **erro
 
   forget_layout (reader);
   reader->from = *info;
-  gst_video_info_set_format (&reader->to, GST_VIDEO_FORMAT_RGB, GST_VIDEO_INFO_WIDTH (info),
-      GST_VIDEO_INFO_HEIGHT (info));
+  gst_video_info_set_format (
+      &reader->to, GST_VIDEO_FORMAT_RGB, GST_VIDEO_INFO_WIDTH (info), GST_VIDEO_INFO_HEIGHT (info));
   /* The converter wants both sides to be interlaced alike. */
   reader->to.interlace_mode = info->interlace_mode;
 
@@ -173,8 +173,8 @@ pick_bytes (const GstVideoFrame *from, GstVideoFrame *to)
 }
 
 gboolean
-gst_vlm_frame_reader_read (GstVlmFrameReader *reader, const GstVlmFrame *frame, VlmImage *image,
-    GError **error)
+gst_vlm_frame_reader_read (
+    GstVlmFrameReader *reader, const GstVlmFrame *frame, VlmImage *image, GError **error)
 {
   GstVideoFrame from;
 

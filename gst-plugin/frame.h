@@ -16,10 +16,11 @@
 G_BEGIN_DECLS
 
 /* The video formats that can be read, as a caps list without brackets' surroundings. */
-#define GST_VLM_FRAME_FORMATS "{ I420, YV12, NV12, NV21, YUY2, UYVY, YVYU, VYUY, Y42B, Y444, " \
-    "Y41B, NV16, NV61, NV24, AYUV, VUYA, A420, v308, IYU1, IYU2, YUV9, YVU9, RGB, BGR, RGBx, " \
-    "BGRx, xRGB, xBGR, RGBA, BGRA, ARGB, ABGR, RGBP, BGRP, GBR, GBRA, RGB16, BGR16, RGB15, " \
-    "BGR15, GRAY8 }"
+#define GST_VLM_FRAME_FORMATS                                                                      \
+  "{ I420, YV12, NV12, NV21, YUY2, UYVY, YVYU, VYUY, Y42B, Y444, "                                 \
+  "Y41B, NV16, NV61, NV24, AYUV, VUYA, A420, v308, IYU1, IYU2, YUV9, YVU9, RGB, BGR, RGBx, "       \
+  "BGRx, xRGB, xBGR, RGBA, BGRA, ARGB, ABGR, RGBP, BGRP, GBR, GBRA, RGB16, BGR16, RGB15, "         \
+  "BGR15, GRAY8 }"
 
 typedef struct _GstVlmFrame GstVlmFrame;
 
@@ -41,8 +42,8 @@ void gst_vlm_frame_reader_free (GstVlmFrameReader *reader);
  * as the caps' colorimetry says.
  * image points into the reader until its next call. Errors: VLM_ERROR_IMAGE.
  */
-gboolean gst_vlm_frame_reader_read (GstVlmFrameReader *reader, const GstVlmFrame *frame,
-    VlmImage *image, GError **error);
+gboolean gst_vlm_frame_reader_read (
+    GstVlmFrameReader *reader, const GstVlmFrame *frame, VlmImage *image, GError **error);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GstVlmFrame, gst_vlm_frame_free)
 

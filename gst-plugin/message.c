@@ -4,14 +4,16 @@
 
 #include "message.h"
 
-#define BUILTIN_NOTE "The built-in model only knows simple shapes and GStreamer's test patterns. " \
-    "For real pictures get a real model (hf download LiquidAI/LFM2.5-VL-450M) and set the " \
-    "property \"model\" to its directory."
+#define BUILTIN_NOTE                                                                               \
+  "The built-in model only knows simple shapes and GStreamer's test patterns. "                    \
+  "For real pictures get a real model (hf download LiquidAI/LFM2.5-VL-450M) and set the "          \
+  "property \"model\" to its directory."
 
 void
-gst_vlm_message_post_caption (GstElement *element, const GstVlmAnswer *answer,
-    const GstVlmMessageContext *context)
+gst_vlm_message_post_caption (
+    GstElement *element, const GstVlmAnswer *answer, const GstVlmMessageContext *context)
 {
+  /* clang-format off */
   GstStructure *structure = gst_structure_new ("vlmcaption",
       "text", G_TYPE_STRING, answer->text,
       "id", G_TYPE_UINT64, answer->id,
@@ -28,6 +30,7 @@ gst_vlm_message_post_caption (GstElement *element, const GstVlmAnswer *answer,
       "dropped", G_TYPE_UINT64, context->dropped,
       "model", G_TYPE_STRING, context->model,
       "builtin-model", G_TYPE_BOOLEAN, context->builtin, NULL);
+  /* clang-format on */
 
   if (context->note != NULL)
     gst_structure_set (structure, "note", G_TYPE_STRING, context->note, NULL);
@@ -36,8 +39,8 @@ gst_vlm_message_post_caption (GstElement *element, const GstVlmAnswer *answer,
 }
 
 void
-gst_vlm_message_post_progress (GstElement *element, GstProgressType type, const gchar *path,
-    gint percent)
+gst_vlm_message_post_progress (
+    GstElement *element, GstProgressType type, const gchar *path, gint percent)
 {
   g_autofree gchar *text = NULL;
   GstMessage *message;
@@ -58,8 +61,8 @@ gst_vlm_message_post_progress (GstElement *element, GstProgressType type, const 
   }
 
   message = gst_message_new_progress (GST_OBJECT (element), type, "load", text);
-  gst_structure_set (gst_message_writable_structure (message), "percent", G_TYPE_INT, percent,
-      NULL);
+  gst_structure_set (
+      gst_message_writable_structure (message), "percent", G_TYPE_INT, percent, NULL);
   gst_element_post_message (element, message);
 }
 
@@ -79,25 +82,24 @@ void
 gst_vlm_message_post_model_error (GstElement *element, const gchar *path, const GError *error)
 {
   if (g_error_matches (error, VLM_ERROR, VLM_ERROR_NOT_FOUND))
-    GST_ELEMENT_ERROR (element, RESOURCE, NOT_FOUND,
-        ("There is no model at \"%s\".", path), ("%s", error->message));
+    GST_ELEMENT_ERROR (element, RESOURCE, NOT_FOUND, ("There is no model at \"%s\".", path),
+        ("%s", error->message));
   else if (g_error_matches (error, VLM_ERROR, VLM_ERROR_READ))
-    GST_ELEMENT_ERROR (element, RESOURCE, OPEN_READ,
-        ("The model at \"%s\" cannot be read.", path), ("%s", error->message));
+    GST_ELEMENT_ERROR (element, RESOURCE, OPEN_READ, ("The model at \"%s\" cannot be read.", path),
+        ("%s", error->message));
   else if (g_error_matches (error, VLM_ERROR, VLM_ERROR_FORMAT)
       || g_error_matches (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED))
     GST_ELEMENT_ERROR (element, STREAM, FORMAT,
         ("The model at \"%s\" is damaged or of a kind that is not supported.", path),
         ("%s", error->message));
   else
-    GST_ELEMENT_ERROR (element, LIBRARY, INIT,
-        ("The model at \"%s\" cannot be used here.", path), ("%s", error->message));
+    GST_ELEMENT_ERROR (element, LIBRARY, INIT, ("The model at \"%s\" cannot be used here.", path),
+        ("%s", error->message));
 }
 
 void
 gst_vlm_message_post_failed (GstElement *element, GstClockTime pts, const GError *error)
 {
-  GST_ELEMENT_WARNING (element, STREAM, FAILED,
-      ("A frame could not be described."),
+  GST_ELEMENT_WARNING (element, STREAM, FAILED, ("A frame could not be described."),
       ("frame at %" GST_TIME_FORMAT ": %s", GST_TIME_ARGS (pts), error->message));
 }

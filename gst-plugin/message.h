@@ -15,20 +15,20 @@ G_BEGIN_DECLS
 /* What a caption's message says beside the caption. */
 typedef struct
 {
-  GstClockTime age;             /* how far video has gone since the frame */
-  guint64 dropped;              /* selected frames given up for newer ones so far */
-  const gchar *model;           /* path */
+  GstClockTime age;   /* how far video has gone since the frame */
+  guint64 dropped;    /* selected frames given up for newer ones so far */
+  const gchar *model; /* path */
   gboolean builtin;
-  const gchar *note;            /* NULL, or what a reader should know about the model */
+  const gchar *note; /* NULL, or what a reader should know about the model */
 } GstVlmMessageContext;
 
 /* Posts the element message "vlmcaption". */
-void gst_vlm_message_post_caption (GstElement *element, const GstVlmAnswer *answer,
-    const GstVlmMessageContext *context);
+void gst_vlm_message_post_caption (
+    GstElement *element, const GstVlmAnswer *answer, const GstVlmMessageContext *context);
 
 /* Posts a PROGRESS message with the code "load". */
-void gst_vlm_message_post_progress (GstElement *element, GstProgressType type, const gchar *path,
-    gint percent);
+void gst_vlm_message_post_progress (
+    GstElement *element, GstProgressType type, const gchar *path, gint percent);
 
 /* Tells that the built-in model is in use, what it knows, and how to get the real one. */
 void gst_vlm_message_post_builtin (GstElement *element);
@@ -37,8 +37,7 @@ void gst_vlm_message_post_builtin (GstElement *element);
 const gchar *gst_vlm_message_builtin_note (void);
 
 /* Posts an ERROR about a model at path that was not found, cannot be read, or is damaged. */
-void gst_vlm_message_post_model_error (GstElement *element, const gchar *path,
-    const GError *error);
+void gst_vlm_message_post_model_error (GstElement *element, const gchar *path, const GError *error);
 
 /* Posts a WARNING about one frame that got no caption. */
 void gst_vlm_message_post_failed (GstElement *element, GstClockTime pts, const GError *error);

@@ -24,10 +24,10 @@ is_pacing_kind (GstElement *element)
   const gchar *name = factory != NULL ? GST_OBJECT_NAME (factory) : "";
 
   if (GST_IS_BIN (element))
-    return FALSE;               /* what is in it counts */
+    return FALSE; /* what is in it counts */
 
-  return GST_OBJECT_FLAG_IS_SET (element, GST_ELEMENT_FLAG_SINK)
-      || g_str_equal (name, "clocksync") || g_str_equal (name, "identity");
+  return GST_OBJECT_FLAG_IS_SET (element, GST_ELEMENT_FLAG_SINK) || g_str_equal (name, "clocksync")
+      || g_str_equal (name, "identity");
 }
 
 /* 0 is the verdict that ends gst_iterator_find_custom(). */

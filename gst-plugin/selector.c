@@ -24,8 +24,8 @@ add_time (GstClockTime time, GstClockTime step)
 
 /* The frame's time: its PTS if that moved, else a step on from the previous frame. */
 static GstClockTime
-reckon_time (const GstVlmSelector *selector, GstClockTime pts, GstClockTime duration,
-    GstClockTime clock)
+reckon_time (
+    const GstVlmSelector *selector, GstClockTime pts, GstClockTime duration, GstClockTime clock)
 {
   if (GST_CLOCK_TIME_IS_VALID (pts) && pts != selector->last_pts)
     return pts;

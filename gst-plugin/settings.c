@@ -45,27 +45,27 @@ static const GEnumValue mode_values[] = {
   { GST_VLM_MODE_AUTO, "sync if nothing waits for the clock, else async", "auto" },
   { GST_VLM_MODE_ASYNC, "Video never waits; captions follow when they are ready", "async" },
   { GST_VLM_MODE_SYNC, "A selected frame waits for its caption", "sync" },
-  { 0, NULL, NULL }
+  { 0, NULL, NULL },
 };
 
 static const GEnumValue post_values[] = {
   { GST_VLM_POST_NONE, "No messages", "none" },
   { GST_VLM_POST_ALL, "A message for each caption", "all" },
   { GST_VLM_POST_CHANGED, "A message when the text differs from the last one", "changed" },
-  { 0, NULL, NULL }
+  { 0, NULL, NULL },
 };
 
 static const GEnumValue tiling_values[] = {
   { VLM_TILING_AUTO, "As the model's files say", "auto" },
   { VLM_TILING_ON, "Large pictures are cut into tiles", "on" },
   { VLM_TILING_OFF, "Each picture is one crop", "off" },
-  { 0, NULL, NULL }
+  { 0, NULL, NULL },
 };
 
 static const GEnumValue precision_values[] = {
   { VLM_PRECISION_AUTO, "As suits the model's weights", "auto" },
   { VLM_PRECISION_EXACT, "32-bit floating point activations", "exact" },
-  { 0, NULL, NULL }
+  { 0, NULL, NULL },
 };
 
 /* Registers the enumeration on the first call and keeps its type in *type. */
@@ -207,19 +207,21 @@ install_general (GObjectClass *klass)
       g_param_spec_string ("model", "Model",
           "Path of the model: a Hugging Face directory. Unset, it is that of the environment "
           "variable VLMCAPTION_MODEL, else the small built-in model, which only knows shapes and "
-          "test patterns.", NULL, READY));
+          "test patterns.",
+          NULL, READY));
   g_object_class_install_property (klass, PROP_PROMPT,
       g_param_spec_string ("prompt", "Prompt",
           "What the model is asked about each selected frame. A change applies from the next "
-          "selected frame on.", DEFAULT_PROMPT, PLAYING));
+          "selected frame on.",
+          DEFAULT_PROMPT, PLAYING));
   g_object_class_install_property (klass, PROP_SYSTEM_PROMPT,
       g_param_spec_string ("system-prompt", "System prompt",
           "Instruction that stands before the prompt. Unset, there is none.", NULL, PLAYING));
   g_object_class_install_property (klass, PROP_INTERVAL,
       g_param_spec_uint64 ("interval", "Interval",
           "Time from one selected frame to the next by their timestamps, in nanoseconds. The first "
-          "frame is always selected; 0 selects every frame.", 0, G_MAXUINT64 - 1,
-          DEFAULT_INTERVAL, PLAYING));
+          "frame is always selected; 0 selects every frame.",
+          0, G_MAXUINT64 - 1, DEFAULT_INTERVAL, PLAYING));
   g_object_class_install_property (klass, PROP_MODE,
       g_param_spec_enum ("mode", "Mode",
           "Whether video waits for captions. auto is sync where the source is not live and no "
@@ -227,8 +229,8 @@ install_general (GObjectClass *klass)
           gst_vlm_mode_get_type (), DEFAULT_MODE, READY));
   g_object_class_install_property (klass, PROP_THREADS,
       g_param_spec_uint ("threads", "Threads",
-          "How many threads compute a caption. 0 is as many as the process may use CPUs.", 0,
-          1024, DEFAULT_THREADS, READY));
+          "How many threads compute a caption. 0 is as many as the process may use CPUs.", 0, 1024,
+          DEFAULT_THREADS, READY));
   g_object_class_install_property (klass, PROP_PRECISION,
       g_param_spec_enum ("precision", "Precision",
           "Arithmetic of the model. auto suits it to the weights.", precision_get_type (),
@@ -249,27 +251,33 @@ install_sampling (GObjectClass *klass)
   g_object_class_install_property (klass, PROP_TEMPERATURE,
       g_param_spec_double ("temperature", "Temperature",
           "Randomness of the wording; 0 always takes the likeliest token. -1 is what the model's "
-          "files say, else 0.", -1, 100, AS_THE_MODEL_SAYS, PLAYING));
+          "files say, else 0.",
+          -1, 100, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_TOP_K,
       g_param_spec_int ("top-k", "Top k",
           "Sample among this many likeliest tokens; 0 is all. -1 is what the model's files say, "
-          "else 0.", -1, G_MAXINT, AS_THE_MODEL_SAYS, PLAYING));
+          "else 0.",
+          -1, G_MAXINT, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_TOP_P,
       g_param_spec_double ("top-p", "Top p",
           "Sample among the likeliest tokens that together have this probability; 1 is all. -1 is "
-          "what the model's files say, else 1.", -1, 1, AS_THE_MODEL_SAYS, PLAYING));
+          "what the model's files say, else 1.",
+          -1, 1, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_MIN_P,
       g_param_spec_double ("min-p", "Minimum p",
           "Sample among tokens of at least this share of the likeliest token's probability; 0 is "
-          "all. -1 is what the model's files say, else 0.", -1, 1, AS_THE_MODEL_SAYS, PLAYING));
+          "all. -1 is what the model's files say, else 0.",
+          -1, 1, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_REPETITION_PENALTY,
       g_param_spec_double ("repetition-penalty", "Repetition penalty",
           "Divides the score of tokens that were used before; above 0, and 1 is none. -1 is what "
-          "the model's files say, else 1.", -1, 100, AS_THE_MODEL_SAYS, PLAYING));
+          "the model's files say, else 1.",
+          -1, 100, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_SEED,
       g_param_spec_int64 ("seed", "Seed",
           "Start of the random numbers for sampling: equal seeds give equal captions. -1 is what "
-          "the model's files say, else 0.", -1, G_MAXINT64, AS_THE_MODEL_SAYS, PLAYING));
+          "the model's files say, else 0.",
+          -1, G_MAXINT64, AS_THE_MODEL_SAYS, PLAYING));
 }
 
 static void
@@ -278,17 +286,18 @@ install_picture (GObjectClass *klass)
   g_object_class_install_property (klass, PROP_MIN_IMAGE_TOKENS,
       g_param_spec_int ("min-image-tokens", "Minimum image tokens",
           "Fewest tokens that a picture becomes, at least 1: small ones are enlarged. -1 is what "
-          "the model's files say.", -1, G_MAXINT, AS_THE_MODEL_SAYS, PLAYING));
+          "the model's files say.",
+          -1, G_MAXINT, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_MAX_IMAGE_TOKENS,
       g_param_spec_int ("max-image-tokens", "Maximum image tokens",
           "Most tokens that an untiled picture or the thumbnail of a tiled one becomes, at least "
-          "1; fewer are faster and see less. -1 is what the model's files say.", -1, G_MAXINT,
-          AS_THE_MODEL_SAYS, PLAYING));
+          "1; fewer are faster and see less. -1 is what the model's files say.",
+          -1, G_MAXINT, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_TILING,
       g_param_spec_enum ("tiling", "Tiling",
           "Whether large pictures are cut into tiles, which shows the model more detail and takes "
-          "a multiple of the time. auto is what the model's files say.", tiling_get_type (),
-          DEFAULT_TILING, PLAYING));
+          "a multiple of the time. auto is what the model's files say.",
+          tiling_get_type (), DEFAULT_TILING, PLAYING));
 }
 
 guint
@@ -379,8 +388,8 @@ set_general (GstVlmSettings *settings, guint id, const GValue *value)
 }
 
 gboolean
-gst_vlm_settings_set (GstVlmSettings *settings, guint id, const GValue *value,
-    const gchar **refused)
+gst_vlm_settings_set (
+    GstVlmSettings *settings, guint id, const GValue *value, const gchar **refused)
 {
   *refused = NULL;
 

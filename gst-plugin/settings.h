@@ -37,13 +37,13 @@ const gchar *gst_vlm_mode_name (GstVlmMode mode);
 
 typedef struct
 {
-  gchar *model;                 /* NULL: VLMCAPTION_MODEL, else the built-in one */
+  gchar *model; /* NULL: VLMCAPTION_MODEL, else the built-in one */
   gchar *prompt;
-  gchar *system_prompt;         /* NULL: none */
+  gchar *system_prompt; /* NULL: none */
   GstClockTime interval;
   GstVlmMode mode;
   GstVlmPost post_messages;
-  guint threads;                /* 0: all that the process may use */
+  guint threads; /* 0: all that the process may use */
   VlmPrecision precision;
   VlmTiling tiling;
 
@@ -77,8 +77,8 @@ guint gst_vlm_settings_install (GObjectClass *klass);
  * Sets or reads one of those properties; FALSE if id is none of them, or if the value is one that
  * the property does not allow although its range does (then nothing changes and *refused says why).
  */
-gboolean gst_vlm_settings_set (GstVlmSettings *settings, guint id, const GValue *value,
-    const gchar **refused);
+gboolean gst_vlm_settings_set (
+    GstVlmSettings *settings, guint id, const GValue *value, const gchar **refused);
 gboolean gst_vlm_settings_get (const GstVlmSettings *settings, guint id, GValue *value);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GstVlmSettings, gst_vlm_settings_free)

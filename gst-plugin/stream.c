@@ -20,13 +20,12 @@ read_times (GstVlmCaption *self, GstBuffer *buffer, GstVlmTimes *times)
   times->running_time = GST_CLOCK_TIME_NONE;
 
   if (!GST_CLOCK_TIME_IS_VALID (times->duration) && GST_VIDEO_INFO_FPS_N (&self->info) > 0)
-    times->duration = gst_util_uint64_scale_int (GST_SECOND, GST_VIDEO_INFO_FPS_D (&self->info),
-        GST_VIDEO_INFO_FPS_N (&self->info));
+    times->duration = gst_util_uint64_scale_int (
+        GST_SECOND, GST_VIDEO_INFO_FPS_D (&self->info), GST_VIDEO_INFO_FPS_N (&self->info));
 
   if (self->segment.format == GST_FORMAT_TIME && GST_CLOCK_TIME_IS_VALID (times->pts)) {
     times->stream_time = gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME, times->pts);
-    times->running_time =
-        gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times->pts);
+    times->running_time = gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times->pts);
   }
 
   g_mutex_lock (&self->lock);
@@ -49,8 +48,8 @@ settle_mode (GstVlmCaption *self)
     GST_OBJECT_UNLOCK (self);
     if (mode == GST_VLM_MODE_AUTO)
       mode = gst_vlm_mode_choose (GST_ELEMENT (self), live);
-    GST_INFO_OBJECT (self, "mode is %s, source is %slive", gst_vlm_mode_name (mode),
-        live ? "" : "not ");
+    GST_INFO_OBJECT (
+        self, "mode is %s, source is %slive", gst_vlm_mode_name (mode), live ? "" : "not ");
 
     g_mutex_lock (&self->lock);
     self->mode = mode;
@@ -255,8 +254,7 @@ take_gap (GstVlmCaption *self, GstEvent *event)
   gst_event_parse_gap (event, &times.pts, &times.duration);
   times.running_time = GST_CLOCK_TIME_NONE;
   if (self->segment.format == GST_FORMAT_TIME)
-    times.running_time =
-        gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times.pts);
+    times.running_time = gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times.pts);
   send_text (self, &times, answer);
   g_clear_pointer (&answer, gst_vlm_answer_unref);
 }
@@ -296,7 +294,7 @@ gst_vlm_caption_reset_stream (GstVlmCaption *self)
   self->next_id = 0;
 
   g_mutex_lock (&self->lock);
-  self->now = (GstVlmTimes) { GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE,
+  self->now = (GstVlmTimes){ GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE,
     GST_CLOCK_TIME_NONE };
   self->mode = GST_VLM_MODE_AUTO;
   self->live = FALSE;
@@ -309,7 +307,6 @@ gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   GstVlmCaption *self = GST_VLM_CAPTION (parent);
   GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
-  GstEvent *twin = gst_event_ref (event);
   gboolean forward = TRUE;
   gboolean handled;
 
@@ -333,32 +330,32 @@ gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
     case GST_EVENT_FLUSH_START:
       gst_vlm_caption_begin_flush (self);
       break;
-    default:
-      break;
-  }
-
-  handled = forward && gst_pad_push_event (self->src, gst_event_ref (event));
-  gst_event_unref (event);
-
-  /* What text repeats after video. */
-  switch (GST_EVENT_TYPE (twin)) {
-    case GST_EVENT_FLUSH_START:
-      if (text != NULL)
-        gst_vlm_text_pad_flush_start (text, twin);
-      break;
-    case GST_EVENT_FLUSH_STOP:
-      if (text != NULL)
-        gst_vlm_text_pad_flush_stop (text, twin);
-      end_flush (self);
-      break;
     case GST_EVENT_EOS:
+      /* Returns at once; a sink that prerolls on the end of video would wait for that of text. */
       if (text != NULL)
         gst_vlm_text_pad_eos (text);
       break;
     default:
       break;
   }
-  gst_event_unref (twin);
+
+  handled = forward && gst_pad_push_event (self->src, gst_event_ref (event));
+
+  /* What text repeats after video. */
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_FLUSH_START:
+      if (text != NULL)
+        gst_vlm_text_pad_flush_start (text, event);
+      break;
+    case GST_EVENT_FLUSH_STOP:
+      if (text != NULL)
+        gst_vlm_text_pad_flush_stop (text, event);
+      end_flush (self);
+      break;
+    default:
+      break;
+  }
+  gst_event_unref (event);
   gst_clear_object (&text);
 
   return handled;

@@ -27,24 +27,24 @@ struct _GstVlmTextPad
   gpointer user_data;
 
   GMutex lock;
-  GCond cond;                   /* anything for the thread to do */
+  GCond cond; /* anything for the thread to do */
 
-  gboolean flushing;            /* also while the pad is inactive */
-  GstFlowReturn flow;           /* once it is an error, nothing more is sent */
+  gboolean flushing;  /* also while the pad is inactive */
+  GstFlowReturn flow; /* once it is an error, nothing more is sent */
   GstVlmTextPlan plan;
-  gboolean know_style;          /* FALSE after each new link */
+  gboolean know_style; /* FALSE after each new link */
   gboolean sync;
 
-  guint group_id;               /* of the video, 0 if it has none */
+  guint group_id; /* of the video, 0 if it has none */
   guint serial;
   GstEvent *segment;
   gboolean need_stream_start;
   gboolean need_segment;
-  gboolean reverse;             /* the segment is played backwards: no text */
+  gboolean reverse; /* the segment is played backwards: no text */
 
-  gboolean may_wait;            /* the peer may hold video back until it has text */
-  gint64 frame_since;           /* when the frame came that downstream has not taken; 0: none */
-  gint64 eos_deadline;          /* 0: video has not ended */
+  gboolean may_wait;   /* the peer may hold video back until it has text */
+  gint64 frame_since;  /* when the frame came that downstream has not taken; 0: none */
+  gint64 eos_deadline; /* 0: video has not ended */
 };
 
 G_DEFINE_TYPE (GstVlmTextPad, gst_vlm_text_pad, GST_TYPE_PAD)
@@ -99,6 +99,8 @@ put_stream_events (GstVlmTextPad *self)
   }
 }
 
+static const gchar *const style_names[] = { "cues", "slices", "held text" };
+
 /* Settles how the peer wants its text. Not under the lock: it walks over other elements. */
 static void
 find_style (GstVlmTextPad *self)
@@ -115,15 +117,14 @@ find_style (GstVlmTextPad *self)
     style = GST_VLM_TEXT_SLICES;
 
   gst_vlm_text_plan_clear (&self->plan);
-  gst_vlm_text_plan_init (&self->plan, style,
-      peer == GST_VLM_TEXT_PEER_OVERLAY ? OVERLAY_SLICE : MUXER_SLICE);
+  gst_vlm_text_plan_init (
+      &self->plan, style, peer == GST_VLM_TEXT_PEER_OVERLAY ? OVERLAY_SLICE : MUXER_SLICE);
   self->plan.looked_ahead = self->may_wait = peer == GST_VLM_TEXT_PEER_OTHER;
   self->need_stream_start = TRUE;
   self->know_style = TRUE;
   g_mutex_unlock (&self->lock);
 
-  GST_INFO_OBJECT (self, "text is sent as %s", style == GST_VLM_TEXT_CUES ? "cues"
-      : style == GST_VLM_TEXT_HELD ? "held text" : "slices");
+  GST_INFO_OBJECT (self, "text is sent as %s", style_names[style]);
 }
 
 gboolean
@@ -261,13 +262,13 @@ wait_for_item (GstVlmTextPad *self)
       } else {
         g_cond_wait_until (&self->cond, &self->lock, now + EOS_POLL);
       }
-    } else if (self->frame_since == 0 || !self->may_wait
-        || self->plan.style != GST_VLM_TEXT_CUES) {
+    } else if (self->frame_since == 0 || !self->may_wait || self->plan.style != GST_VLM_TEXT_CUES) {
       g_cond_wait (&self->cond, &self->lock);
     } else if (now < self->frame_since + STALL) {
       g_cond_wait_until (&self->cond, &self->lock, self->frame_since + STALL);
     } else {
-      GST_WARNING_OBJECT (self, "video waits for text: captions start late from now on; a larger "
+      GST_WARNING_OBJECT (self,
+          "video waits for text: captions start late from now on; a larger "
           "queue for video before the muxer lets them start at their frames");
       gst_vlm_text_plan_hurry (&self->plan);
     }
@@ -523,9 +524,9 @@ gst_vlm_text_pad_class_init (GstVlmTextPadClass *klass)
 GstVlmTextPad *
 gst_vlm_text_pad_new (GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data)
 {
-  GstVlmTextPad *self = g_object_new (GST_TYPE_VLM_TEXT_PAD,
-      "name", GST_PAD_TEMPLATE_NAME_TEMPLATE (template),
-      "direction", GST_PAD_SRC, "template", template, NULL);
+  GstVlmTextPad *self =
+      g_object_new (GST_TYPE_VLM_TEXT_PAD, "name", GST_PAD_TEMPLATE_NAME_TEMPLATE (template),
+          "direction", GST_PAD_SRC, "template", template, NULL);
 
   self->idle = idle;
   self->user_data = user_data;

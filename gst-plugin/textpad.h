@@ -24,8 +24,8 @@ G_DECLARE_FINAL_TYPE (GstVlmTextPad, gst_vlm_text_pad, GST, VLM_TEXT_PAD, GstPad
 typedef gboolean (*GstVlmTextIdleFunc) (guint serial, gpointer user_data);
 
 /* (transfer floating) */
-GstVlmTextPad *gst_vlm_text_pad_new (GstPadTemplate *template, GstVlmTextIdleFunc idle,
-    gpointer user_data);
+GstVlmTextPad *gst_vlm_text_pad_new (
+    GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data);
 
 /* Whether video waits for captions; decides the style towards an overlay. */
 void gst_vlm_text_pad_set_sync (GstVlmTextPad *pad, gboolean sync);

@@ -9,9 +9,9 @@ G_BEGIN_DECLS
 
 typedef enum
 {
-  GST_VLM_TEXT_PEER_SINK,       /* takes text as it comes: a file, an application */
-  GST_VLM_TEXT_PEER_OVERLAY,    /* draws it on video */
-  GST_VLM_TEXT_PEER_OTHER       /* a muxer, or something that may lead to one */
+  GST_VLM_TEXT_PEER_SINK,    /* takes text as it comes: a file, an application */
+  GST_VLM_TEXT_PEER_OVERLAY, /* draws it on video */
+  GST_VLM_TEXT_PEER_OTHER    /* a muxer, or something that may lead to one */
 } GstVlmTextPeer;
 
 /*

@@ -43,8 +43,7 @@ static void
 put_text (GstVlmTextPlan *plan, const GstVlmAnswer *answer, GstClockTime start, GstClockTime end)
 {
   gsize length = strlen (answer->text);
-  GstBuffer *buffer = length > 0 ? gst_buffer_new_memdup (answer->text, length)
-      : gst_buffer_new ();
+  GstBuffer *buffer = length > 0 ? gst_buffer_new_memdup (answer->text, length) : gst_buffer_new ();
 
   GST_BUFFER_PTS (buffer) = start;
   GST_BUFFER_DURATION (buffer) = end - start;

@@ -30,26 +30,26 @@ typedef enum
 
 typedef struct
 {
-  GstClockTime start, end;      /* of the video frame; end > start */
-  GstClockTime due;             /* the next frame is selected at or after this; may be NONE */
-  GstClockTime settled;         /* no caption that is still to come starts before this */
-  GstVlmAnswer *answer;         /* the caption in force on this frame, or NULL; borrowed */
+  GstClockTime start, end; /* of the video frame; end > start */
+  GstClockTime due;        /* the next frame is selected at or after this; may be NONE */
+  GstClockTime settled;    /* no caption that is still to come starts before this */
+  GstVlmAnswer *answer;    /* the caption in force on this frame, or NULL; borrowed */
 } GstVlmTextFrame;
 
 typedef struct
 {
   GstVlmTextStyle style;
   GstClockTime longest_slice;
-  gboolean looked_ahead;        /* SLICES: the peer must see where the next slice will start */
-  GQueue out;                   /* GstBuffer and GstEvent, in the order to send */
-  GstClockTime position;        /* what has been sent reaches up to here; NONE: nothing was */
-  GstClockTime video_end;       /* of the last frame; NONE: none came */
-  GstVlmAnswer *shown;          /* CUES: its end is not known; HELD: what the overlay has */
+  gboolean looked_ahead;  /* SLICES: the peer must see where the next slice will start */
+  GQueue out;             /* GstBuffer and GstEvent, in the order to send */
+  GstClockTime position;  /* what has been sent reaches up to here; NONE: nothing was */
+  GstClockTime video_end; /* of the last frame; NONE: none came */
+  GstVlmAnswer *shown;    /* CUES: its end is not known; HELD: what the overlay has */
 } GstVlmTextPlan;
 
 /* longest_slice matters for SLICES only. */
-void gst_vlm_text_plan_init (GstVlmTextPlan *plan, GstVlmTextStyle style,
-    GstClockTime longest_slice);
+void gst_vlm_text_plan_init (
+    GstVlmTextPlan *plan, GstVlmTextStyle style, GstClockTime longest_slice);
 void gst_vlm_text_plan_clear (GstVlmTextPlan *plan);
 
 /* Starts again after a flush or in a new segment; what is in out stays. */

@@ -31,7 +31,7 @@ struct _GstVlmCaption
 
   /* Object lock. */
   GstVlmSettings *settings;
-  GstVlmTextPad *text;          /* NULL: not requested */
+  GstVlmTextPad *text; /* NULL: not requested */
 
   /* Stream lock of sink. */
   gboolean have_caps;
@@ -42,19 +42,19 @@ struct _GstVlmCaption
 
   /* lock */
   GMutex lock;
-  guint serial;                 /* counts segments and flushes; changed by the streaming thread */
-  guint first_wanted;           /* answers of earlier serials come too late */
+  guint serial;       /* counts segments and flushes; changed by the streaming thread */
+  guint first_wanted; /* answers of earlier serials come too late */
   GstFlowCombiner *combiner;
-  GstVlmAnswer *answer;         /* the caption in force */
-  GstVlmTimes now;              /* of the newest frame */
-  GstVlmMode mode;              /* in use; AUTO: not settled yet */
+  GstVlmAnswer *answer; /* the caption in force */
+  GstVlmTimes now;      /* of the newest frame */
+  GstVlmMode mode;      /* in use; AUTO: not settled yet */
   gboolean live;
   GstClockTime reported_latency;
-  gchar *model;                 /* path that is or was loaded */
+  gchar *model; /* path that is or was loaded */
   gboolean builtin;
-  gboolean note_due;            /* the next message carries the built-in model's note */
-  gint percent;                 /* of loading, as last posted */
-  gchar *last_text;             /* of the last message */
+  gboolean note_due; /* the next message carries the built-in model's note */
+  gint percent;      /* of loading, as last posted */
+  gchar *last_text;  /* of the last message */
 };
 
 /* ---- vlmcaption.c -------- */

@@ -61,8 +61,8 @@ static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE ("sink", GST
 static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC,
     GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VLM_FRAME_FORMATS)));
 
-static GstStaticPadTemplate text_template = GST_STATIC_PAD_TEMPLATE ("text", GST_PAD_SRC,
-    GST_PAD_REQUEST, GST_STATIC_CAPS ("text/x-raw, format = (string) utf8"));
+static GstStaticPadTemplate text_template = GST_STATIC_PAD_TEMPLATE (
+    "text", GST_PAD_SRC, GST_PAD_REQUEST, GST_STATIC_CAPS ("text/x-raw, format = (string) utf8"));
 
 #define gst_vlm_caption_parent_class parent_class
 G_DEFINE_TYPE (GstVlmCaption, gst_vlm_caption, GST_TYPE_ELEMENT)
@@ -183,8 +183,8 @@ catch_up (GstVlmCaption *self, GstVlmTextPad *text)
 }
 
 static GstPad *
-gst_vlm_caption_request_new_pad (GstElement *element, GstPadTemplate *template,
-    const gchar *name, const GstCaps *caps)
+gst_vlm_caption_request_new_pad (
+    GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
 {
   GstVlmCaption *self = GST_VLM_CAPTION (element);
   GstVlmTextPad *text = gst_vlm_text_pad_new (template, is_idle, self);
@@ -350,8 +350,8 @@ gst_vlm_caption_set_property (GObject *object, guint id, const GValue *value, GP
   GST_OBJECT_UNLOCK (self);
 
   if (refused != NULL)
-    g_warning ("%s: property \"%s\" keeps its value: %s", GST_OBJECT_NAME (self), spec->name,
-        refused);
+    g_warning (
+        "%s: property \"%s\" keeps its value: %s", GST_OBJECT_NAME (self), spec->name, refused);
   else if (!taken)
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, spec);
 }
@@ -386,16 +386,16 @@ gst_vlm_caption_init (GstVlmCaption *self)
   self->sink = gst_pad_new_from_static_template (&sink_template, "sink");
   gst_pad_set_chain_function (self->sink, GST_DEBUG_FUNCPTR (gst_vlm_caption_chain));
   gst_pad_set_event_function (self->sink, GST_DEBUG_FUNCPTR (gst_vlm_caption_sink_event));
-  gst_pad_set_iterate_internal_links_function (self->sink,
-      GST_DEBUG_FUNCPTR (gst_vlm_caption_iterate_internal_links));
+  gst_pad_set_iterate_internal_links_function (
+      self->sink, GST_DEBUG_FUNCPTR (gst_vlm_caption_iterate_internal_links));
   GST_PAD_SET_PROXY_CAPS (self->sink);
   GST_PAD_SET_PROXY_ALLOCATION (self->sink);
   gst_element_add_pad (element, self->sink);
 
   self->src = gst_pad_new_from_static_template (&src_template, "src");
   gst_pad_set_query_function (self->src, GST_DEBUG_FUNCPTR (gst_vlm_caption_src_query));
-  gst_pad_set_iterate_internal_links_function (self->src,
-      GST_DEBUG_FUNCPTR (gst_vlm_caption_iterate_internal_links));
+  gst_pad_set_iterate_internal_links_function (
+      self->src, GST_DEBUG_FUNCPTR (gst_vlm_caption_iterate_internal_links));
   GST_PAD_SET_PROXY_CAPS (self->src);
   gst_element_add_pad (element, self->src);
 
@@ -447,11 +447,12 @@ gst_vlm_caption_class_init (GstVlmCaptionClass *klass)
   element_class->request_new_pad = GST_DEBUG_FUNCPTR (gst_vlm_caption_request_new_pad);
   element_class->release_pad = GST_DEBUG_FUNCPTR (gst_vlm_caption_release_pad);
 
-  gst_element_class_set_static_metadata (element_class, "Video captioner",
-      "Filter/Analyzer/Video", "Describes video in words with a small vision-language model",
+  gst_element_class_set_static_metadata (element_class, "Video captioner", "Filter/Analyzer/Video",
+      "Describes video in words with a small vision-language model",
       "The gst-vlmcaption developers");
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
-  gst_element_class_add_static_pad_template_with_gtype (element_class, &text_template,
-      GST_TYPE_VLM_TEXT_PAD);
+  gst_element_class_add_static_pad_template_with_gtype (
+      element_class, &text_template, GST_TYPE_VLM_TEXT_PAD);
+  gst_type_mark_as_plugin_api (GST_TYPE_VLM_TEXT_PAD, 0);
 }

@@ -26,20 +26,20 @@ struct _GstVlmWorker
   GCancellable *load_cancellable;
 
   GMutex lock;
-  GCond cond;                   /* any change of what follows */
+  GCond cond; /* any change of what follows */
 
   ModelState model_state;
   gboolean stopping;
   gboolean flushing;
-  GstVlmJob *waiting;           /* the newest selected frame */
-  GstVlmJob *running;           /* being described; freed by the thread only */
-  GCancellable *cancellable;    /* of running */
-  gboolean stale;               /* a flush came while running was described */
-  guint64 finished_id;          /* of the newest job that has left waiting and running */
+  GstVlmJob *waiting;        /* the newest selected frame */
+  GstVlmJob *running;        /* being described; freed by the thread only */
+  GCancellable *cancellable; /* of running */
+  gboolean stale;            /* a flush came while running was described */
+  guint64 finished_id;       /* of the newest job that has left waiting and running */
 
-  GstVlmWorkerStats counters;   /* its times and ratio are computed on demand */
-  guint64 latency_sum;          /* ns over all completed */
-  gint64 busy;                  /* us spent on captions */
+  GstVlmWorkerStats counters; /* its times and ratio are computed on demand */
+  guint64 latency_sum;        /* ns over all completed */
+  gint64 busy;                /* us spent on captions */
   gint64 started_at;
   gint64 running_since;
 };
@@ -80,8 +80,8 @@ load_model (GstVlmWorker *worker)
 {
   g_autoptr (GError) error = NULL;
   VlmModelInfo info;
-  VlmModel *model = vlm_model_load (worker->path, &worker->options, report_progress, worker,
-      worker->load_cancellable, &error);
+  VlmModel *model = vlm_model_load (
+      worker->path, &worker->options, report_progress, worker, worker->load_cancellable, &error);
 
   if (model != NULL) {
     vlm_model_get_info (model, &info);
@@ -269,8 +269,8 @@ gst_vlm_worker_free (GstVlmWorker *worker)
 }
 
 gboolean
-gst_vlm_worker_start (GstVlmWorker *worker, const gchar *path, const VlmLoadOptions *options,
-    GError **error)
+gst_vlm_worker_start (
+    GstVlmWorker *worker, const gchar *path, const VlmLoadOptions *options, GError **error)
 {
   g_assert (worker->thread == NULL);
 
@@ -281,7 +281,7 @@ gst_vlm_worker_start (GstVlmWorker *worker, const gchar *path, const VlmLoadOpti
   worker->model_state = MODEL_LOADING;
   worker->stopping = FALSE;
   worker->flushing = FALSE;
-  worker->counters = (GstVlmWorkerStats) { .last_latency = GST_CLOCK_TIME_NONE };
+  worker->counters = (GstVlmWorkerStats){ .last_latency = GST_CLOCK_TIME_NONE };
   worker->finished_id = 0;
   worker->latency_sum = 0;
   worker->busy = 0;

@@ -20,11 +20,11 @@ typedef struct _GstVlmWorker GstVlmWorker;
 typedef struct
 {
   guint64 id;
-  guint serial;                 /* copied into the answer */
+  guint serial; /* copied into the answer */
   GstVlmTimes times;
-  GstVlmFrame *frame;           /* owned */
-  GstVlmSettings *settings;     /* owned */
-  gint64 selected_at;           /* g_get_monotonic_time () */
+  GstVlmFrame *frame;       /* owned */
+  GstVlmSettings *settings; /* owned */
+  gint64 selected_at;       /* g_get_monotonic_time () */
 } GstVlmJob;
 
 void gst_vlm_job_free (GstVlmJob *job);
@@ -44,14 +44,14 @@ typedef struct
 
 typedef struct
 {
-  guint64 submitted;            /* selected frames handed over */
+  guint64 submitted; /* selected frames handed over */
   guint64 completed;
-  guint64 dropped;              /* replaced by a newer one, or no model came */
+  guint64 dropped; /* replaced by a newer one, or no model came */
   guint64 failed;
-  guint64 cancelled;            /* by a flush or by stopping */
-  GstClockTime last_latency;    /* NONE before the first caption */
+  guint64 cancelled;         /* by a flush or by stopping */
+  GstClockTime last_latency; /* NONE before the first caption */
   GstClockTime mean_latency;
-  gdouble busy_ratio;           /* share of the time since start spent on captions */
+  gdouble busy_ratio; /* share of the time since start spent on captions */
 } GstVlmWorkerStats;
 
 GstVlmWorker *gst_vlm_worker_new (const GstVlmWorkerHooks *hooks, gpointer user_data);
@@ -60,8 +60,8 @@ GstVlmWorker *gst_vlm_worker_new (const GstVlmWorkerHooks *hooks, gpointer user_
 void gst_vlm_worker_free (GstVlmWorker *worker);
 
 /* Starts the thread, which loads the model first. Counters start again. */
-gboolean gst_vlm_worker_start (GstVlmWorker *worker, const gchar *path,
-    const VlmLoadOptions *options, GError **error);
+gboolean gst_vlm_worker_start (
+    GstVlmWorker *worker, const gchar *path, const VlmLoadOptions *options, GError **error);
 
 /* Cancels what is going on and joins the thread; the model stays held. */
 void gst_vlm_worker_stop (GstVlmWorker *worker);

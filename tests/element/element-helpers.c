@@ -24,8 +24,8 @@ fixture_new (const gchar *first_property, ...)
   f->bus = gst_bus_new ();
   gst_element_set_bus (f->element, f->bus);
   f->h = gst_harness_new_with_element (f->element, "sink", "src");
-  gst_harness_set_src_caps_str (f->h,
-      "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
+  gst_harness_set_src_caps_str (
+      f->h, "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
 
   return f;
 }
@@ -85,8 +85,7 @@ fixture_get_stat (Fixture *f, const gchar *name)
 GstMessage *
 fixture_pop_message (Fixture *f, GstMessageType type)
 {
-  GstMessage *message =
-      gst_bus_timed_pop_filtered (f->bus, PATIENCE * GST_USECOND, type);
+  GstMessage *message = gst_bus_timed_pop_filtered (f->bus, PATIENCE * GST_USECOND, type);
 
   g_assert_nonnull (message);
   return message;

@@ -13,14 +13,16 @@
 #define PATIENCE (30 * G_TIME_SPAN_SECOND)
 
 /* Waits, looking again every few milliseconds, until condition is true, and fails if it never is. */
-#define wait_until(condition) \
-  G_STMT_START { \
-    gint64 wait_until_deadline = g_get_monotonic_time () + PATIENCE; \
-    while (!(condition)) { \
-      g_assert_cmpint (g_get_monotonic_time (), <, wait_until_deadline); \
-      g_usleep (2000); \
-    } \
-  } G_STMT_END
+#define wait_until(condition)                                                                      \
+  G_STMT_START                                                                                     \
+  {                                                                                                \
+    gint64 wait_until_deadline = g_get_monotonic_time () + PATIENCE;                               \
+    while (!(condition)) {                                                                         \
+      g_assert_cmpint (g_get_monotonic_time (), <, wait_until_deadline);                           \
+      g_usleep (2000);                                                                             \
+    }                                                                                              \
+  }                                                                                                \
+  G_STMT_END
 
 /* An element with a bus of its own, in a harness that takes its video. 16x16 RGB, 10 frames/s. */
 typedef struct

@@ -30,7 +30,7 @@ static guint picture_width, picture_height;
 static VlmRequest last_request;
 static gchar *last_prompt, *last_system_prompt;
 
-G_DEFINE_QUARK (vlm-error-quark, vlm_error)
+G_DEFINE_QUARK (vlm - error - quark, vlm_error)
 
 /* ---- Control ------------------------------------------------------------------------------ */
 

@@ -72,8 +72,8 @@ test_meta_fields (void)
   }
 
   s = gst_custom_meta_get_structure (gst_buffer_get_custom_meta (out, "GstVlmCaptionMeta"));
-  g_assert_cmpstr (gst_structure_get_string (s, "text"), ==,
-      "Describe this picture in one sentence. 3");
+  g_assert_cmpstr (
+      gst_structure_get_string (s, "text"), ==, "Describe this picture in one sentence. 3");
   g_assert_cmpstr (gst_structure_get_string (s, "finish-reason"), ==, "stop");
   g_assert_true (gst_structure_get_uint64 (s, "id", &u64) && u64 == 2);
   g_assert_true (gst_structure_get_uint64 (s, "pts", &u64) && u64 == 3 * FRAME_DURATION);
@@ -101,7 +101,8 @@ test_meta_copied (void)
   out = gst_harness_pull (f->h);
   gst_buffer_copy_into (copy, out, GST_BUFFER_COPY_METADATA, 0, -1);
   g_assert_cmpstr (get_caption (copy), ==, get_caption (out));
-  tags = (const gchar *const *) gst_meta_api_type_get_tags (gst_meta_get_info ("GstVlmCaptionMeta")->api);
+  tags = (const gchar *const *) gst_meta_api_type_get_tags (
+      gst_meta_get_info ("GstVlmCaptionMeta")->api);
   g_assert_true (tags == NULL || tags[0] == NULL);
   gst_buffer_unref (copy);
   gst_buffer_unref (out);
@@ -128,12 +129,12 @@ test_async_newest_wins (void)
 
   scripted_permit (2);
   message = fixture_pop_message (f, GST_MESSAGE_ELEMENT);
-  g_assert_cmpstr (gst_structure_get_string (gst_message_get_structure (message), "text"), ==,
-      "P 0");
+  g_assert_cmpstr (
+      gst_structure_get_string (gst_message_get_structure (message), "text"), ==, "P 0");
   gst_message_unref (message);
   message = fixture_pop_message (f, GST_MESSAGE_ELEMENT);
-  g_assert_cmpstr (gst_structure_get_string (gst_message_get_structure (message), "text"), ==,
-      "P 4");
+  g_assert_cmpstr (
+      gst_structure_get_string (gst_message_get_structure (message), "text"), ==, "P 4");
   gst_message_unref (message);
   wait_until (fixture_get_stat (f, "completed") == 2);
   g_assert_cmpuint (fixture_get_stat (f, "submitted"), ==, 5);
@@ -158,8 +159,8 @@ test_async_while_loading (void)
 
   scripted_hold_loading (FALSE);
   message = fixture_pop_message (f, GST_MESSAGE_ELEMENT);
-  g_assert_cmpstr (gst_structure_get_string (gst_message_get_structure (message), "text"), ==,
-      "P 4");
+  g_assert_cmpstr (
+      gst_structure_get_string (gst_message_get_structure (message), "text"), ==, "P 4");
   gst_message_unref (message);
 
   fixture_free (f);
@@ -182,8 +183,8 @@ test_async_copies (void)
   scripted_hold_loading (FALSE);
 
   message = fixture_pop_message (f, GST_MESSAGE_ELEMENT);
-  g_assert_cmpstr (gst_structure_get_string (gst_message_get_structure (message), "text"), ==,
-      "P 5");
+  g_assert_cmpstr (
+      gst_structure_get_string (gst_message_get_structure (message), "text"), ==, "P 5");
   gst_message_unref (message);
 
   fixture_free (f);
@@ -385,8 +386,8 @@ test_caps_change (void)
   g_assert_cmpint (fixture_push (f, 0), ==, GST_FLOW_OK);
   wait_until (scripted_count_begun () == 1);
   g_assert_cmpint (fixture_push (f, 1), ==, GST_FLOW_OK);
-  gst_harness_set_src_caps_str (f->h,
-      "video/x-raw, format=GRAY8, width=8, height=4, framerate=10/1");
+  gst_harness_set_src_caps_str (
+      f->h, "video/x-raw, format=GRAY8, width=8, height=4, framerate=10/1");
   scripted_permit (2);
   wait_until (fixture_get_stat (f, "completed") == 2);
   g_bytes_unref (scripted_get_picture (&width, &height));
@@ -430,8 +431,8 @@ test_short_buffer (void)
 {
   Fixture *f = fixture_new ("mode", "sync", NULL);
 
-  g_assert_cmpint (gst_harness_push (f->h, gst_buffer_new_allocate (NULL, 10, NULL)), ==,
-      GST_FLOW_OK);
+  g_assert_cmpint (
+      gst_harness_push (f->h, gst_buffer_new_allocate (NULL, 10, NULL)), ==, GST_FLOW_OK);
   g_assert_cmpuint (gst_harness_buffers_received (f->h), ==, 1);
   gst_message_unref (fixture_pop_message (f, GST_MESSAGE_WARNING));
 

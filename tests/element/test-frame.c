@@ -18,7 +18,7 @@ typedef struct
 {
   GstVideoFormat format;
   guint n_planes;
-  guint step;                   /* bytes from pixel to pixel */
+  guint step; /* bytes from pixel to pixel */
   guint plane[3];
   guint offset[3];
 } Layout;
@@ -127,7 +127,8 @@ static GBytes *
 see_test_frame (const gchar *pattern, const gchar *caps, guint *width, guint *height)
 {
   g_autofree gchar *line = g_strdup_printf ("videotestsrc pattern=%s num-buffers=1 ! %s ! "
-      "vlmcaption mode=sync ! fakesink", pattern, caps);
+                                            "vlmcaption mode=sync ! fakesink",
+      pattern, caps);
   g_autoptr (GError) error = NULL;
   GstElement *pipeline = gst_parse_launch (line, &error);
   GstMessage *message;
@@ -136,8 +137,8 @@ see_test_frame (const gchar *pattern, const gchar *caps, guint *width, guint *he
   g_assert_no_error (error);
   bus = gst_element_get_bus (pipeline);
   gst_element_set_state (pipeline, GST_STATE_PLAYING);
-  message = gst_bus_timed_pop_filtered (bus, PATIENCE * GST_USECOND,
-      GST_MESSAGE_EOS | GST_MESSAGE_ERROR | GST_MESSAGE_WARNING);
+  message = gst_bus_timed_pop_filtered (
+      bus, PATIENCE * GST_USECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR | GST_MESSAGE_WARNING);
   g_assert_nonnull (message);
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_EOS)
     g_error ("%s: %s", line, GST_MESSAGE_TYPE_NAME (message));
@@ -211,8 +212,8 @@ test_colorimetry (void)
 
   check_colour ("green", "video/x-raw,format=I420,width=64,height=32,colorimetry=bt601", green, 8);
   check_colour ("green", "video/x-raw,format=I420,width=64,height=32,colorimetry=bt709", green, 8);
-  check_colour ("green", "video/x-raw,format=NV12,width=64,height=32,colorimetry=2:4:7:1", green,
-      8);
+  check_colour (
+      "green", "video/x-raw,format=NV12,width=64,height=32,colorimetry=2:4:7:1", green, 8);
 }
 
 int

@@ -9,8 +9,7 @@ GST_PLUGIN_STATIC_DECLARE (vlmcaption);
 
 /* ---- Properties --------------------------------------------------------------------------- */
 
-#define MUTABILITY \
-  (GST_PARAM_MUTABLE_READY | GST_PARAM_MUTABLE_PAUSED | GST_PARAM_MUTABLE_PLAYING)
+#define MUTABILITY (GST_PARAM_MUTABLE_READY | GST_PARAM_MUTABLE_PAUSED | GST_PARAM_MUTABLE_PLAYING)
 
 static void
 check_property (GParamSpec *spec)
@@ -58,8 +57,8 @@ test_defaults (void)
   gint64 seed;
   guint i;
 
-  g_object_get (element, "prompt", &prompt, "model", &model, "interval", &interval, "seed", &seed,
-      NULL);
+  g_object_get (
+      element, "prompt", &prompt, "model", &model, "interval", &interval, "seed", &seed, NULL);
   g_assert_cmpstr (prompt, ==, "Describe this picture in one sentence.");
   g_assert_null (model);
   g_assert_cmpuint (interval, ==, GST_SECOND);
@@ -121,8 +120,8 @@ test_settings_reach_request (void)
   g_assert_cmpuint (request.n_threads, ==, 2);
 
   g_object_set (f->element, "prompt", "Where?", "system-prompt", "Be brief.", "max-tokens", 9,
-      "temperature", 0.7, "top-k", 5, "top-p", 0.9, "min-p", 0.1, "repetition-penalty", 1.1,
-      "seed", (gint64) 42, "min-image-tokens", 16, "max-image-tokens", 32, NULL);
+      "temperature", 0.7, "top-k", 5, "top-p", 0.9, "min-p", 0.1, "repetition-penalty", 1.1, "seed",
+      (gint64) 42, "min-image-tokens", 16, "max-image-tokens", 32, NULL);
   gst_util_set_object_arg (G_OBJECT (f->element), "tiling", "off");
   g_assert_cmpint (fixture_push (f, 1), ==, GST_FLOW_OK);
   request = scripted_get_request ();
@@ -154,8 +153,7 @@ check_refused_path (const gchar *path, GQuark domain, gint code)
 
   gst_element_set_bus (element, bus);
   g_object_set (element, "model", path, NULL);
-  g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==,
-      GST_STATE_CHANGE_FAILURE);
+  g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==, GST_STATE_CHANGE_FAILURE);
   message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
   g_assert_nonnull (message);
   gst_message_parse_error (message, &error, NULL);
@@ -392,8 +390,7 @@ test_builtin_note (void)
 static guint
 count_posted (const gchar *post_messages)
 {
-  Fixture *f =
-      fixture_new ("mode", "sync", "interval", "0", "post-messages", post_messages, NULL);
+  Fixture *f = fixture_new ("mode", "sync", "interval", "0", "post-messages", post_messages, NULL);
   static const guint8 values[] = { 1, 1, 2, 2, 2, 1 };
   guint count, i;
 
@@ -425,12 +422,10 @@ test_environment (void)
   GstElement *element = gst_element_factory_make ("vlmcaption", NULL);
 
   g_setenv ("VLMCAPTION_MODEL", "missing", TRUE);
-  g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==,
-      GST_STATE_CHANGE_FAILURE);
+  g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==, GST_STATE_CHANGE_FAILURE);
   gst_element_set_state (element, GST_STATE_NULL);
   g_object_set (element, "model", "some", NULL);
-  g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==,
-      GST_STATE_CHANGE_SUCCESS);
+  g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==, GST_STATE_CHANGE_SUCCESS);
   gst_element_set_state (element, GST_STATE_NULL);
   g_unsetenv ("VLMCAPTION_MODEL");
   gst_object_unref (element);
@@ -451,8 +446,8 @@ test_state_loop (void)
     gst_element_set_state (f->element, GST_STATE_PLAYING);
     gst_harness_play (f->h);
     gst_harness_push_event (f->h, gst_event_new_stream_start ("test"));
-    gst_harness_set_src_caps_str (f->h,
-        "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
+    gst_harness_set_src_caps_str (
+        f->h, "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
     g_assert_cmpint (fixture_push (f, 0), ==, GST_FLOW_OK);
     g_assert_cmpint (fixture_push (f, 1), ==, GST_FLOW_OK);
     if (i % 3 == 1)
@@ -474,8 +469,8 @@ test_stop_while_waiting (void)
   scripted_hold_captions ();
   thread = g_thread_new ("push", push_first, f);
   wait_until (scripted_count_begun () == 1);
-  g_assert_cmpint (gst_element_set_state (f->element, GST_STATE_NULL), ==,
-      GST_STATE_CHANGE_SUCCESS);
+  g_assert_cmpint (
+      gst_element_set_state (f->element, GST_STATE_NULL), ==, GST_STATE_CHANGE_SUCCESS);
   g_assert_cmpint (GPOINTER_TO_INT (g_thread_join (thread)), ==, GST_FLOW_FLUSHING);
   g_assert_cmpuint (scripted_count_cancelled (), ==, 1);
 

@@ -62,8 +62,8 @@ check_steps (const Step *steps, guint n_steps, GstClockTime interval)
 
   gst_vlm_selector_reset (&selector);
   for (i = 0; i < n_steps; i++) {
-    gboolean selected = gst_vlm_selector_select (&selector, steps[i].pts, steps[i].duration,
-        steps[i].clock, interval);
+    gboolean selected = gst_vlm_selector_select (
+        &selector, steps[i].pts, steps[i].duration, steps[i].clock, interval);
 
     if (selected != steps[i].expected)
       g_error ("step %u: selected %d", i, selected);
@@ -76,10 +76,9 @@ check_steps (const Step *steps, guint n_steps, GstClockTime interval)
 static void
 test_missing_counter (void)
 {
-  static const Step steps[] = {
-    { NONE, 400 * MS, 0, TRUE }, { NONE, 400 * MS, 0, FALSE }, { NONE, 400 * MS, 0, FALSE },
-    { NONE, 400 * MS, 0, TRUE }, { NONE, 400 * MS, 0, FALSE }, { NONE, 400 * MS, 0, TRUE }
-  };
+  static const Step steps[] = { { NONE, 400 * MS, 0, TRUE }, { NONE, 400 * MS, 0, FALSE },
+    { NONE, 400 * MS, 0, FALSE }, { NONE, 400 * MS, 0, TRUE }, { NONE, 400 * MS, 0, FALSE },
+    { NONE, 400 * MS, 0, TRUE } };
 
   CHECK (steps, GST_SECOND);
 }
@@ -88,11 +87,9 @@ test_missing_counter (void)
 static void
 test_missing_clock (void)
 {
-  static const Step steps[] = {
-    { NONE, NONE, 5000 * MS, TRUE }, { NONE, NONE, 5900 * MS, FALSE },
+  static const Step steps[] = { { NONE, NONE, 5000 * MS, TRUE }, { NONE, NONE, 5900 * MS, FALSE },
     { NONE, NONE, 6000 * MS, TRUE }, { NONE, NONE, 6500 * MS, FALSE },
-    { NONE, NONE, 7100 * MS, TRUE }
-  };
+    { NONE, NONE, 7100 * MS, TRUE } };
 
   CHECK (steps, GST_SECOND);
 }
@@ -101,10 +98,8 @@ test_missing_clock (void)
 static void
 test_repeated (void)
 {
-  static const Step steps[] = {
-    { 0, 500 * MS, 0, TRUE }, { 0, 500 * MS, 0, FALSE }, { 0, 500 * MS, 0, TRUE },
-    { 0, 500 * MS, 0, FALSE }, { 0, 500 * MS, 0, TRUE }
-  };
+  static const Step steps[] = { { 0, 500 * MS, 0, TRUE }, { 0, 500 * MS, 0, FALSE },
+    { 0, 500 * MS, 0, TRUE }, { 0, 500 * MS, 0, FALSE }, { 0, 500 * MS, 0, TRUE } };
 
   CHECK (steps, GST_SECOND);
 }
@@ -112,27 +107,20 @@ test_repeated (void)
 static void
 test_jumps (void)
 {
-  static const Step forward[] = {
-    { 0, 40 * MS, 0, TRUE }, { 40 * MS, 40 * MS, 0, FALSE },
+  static const Step forward[] = { { 0, 40 * MS, 0, TRUE }, { 40 * MS, 40 * MS, 0, FALSE },
     { 3600 * GST_SECOND, 40 * MS, 0, TRUE }, { 3600 * GST_SECOND + 900 * MS, 40 * MS, 0, FALSE },
-    { 3601 * GST_SECOND, 40 * MS, 0, TRUE }
-  };
-  static const Step backward[] = {
-    { 100 * GST_SECOND, 40 * MS, 0, TRUE }, { 100 * GST_SECOND + 40 * MS, 40 * MS, 0, FALSE },
-    { 5 * GST_SECOND, 40 * MS, 0, TRUE }, { 5 * GST_SECOND + 900 * MS, 40 * MS, 0, FALSE },
-    { 6 * GST_SECOND, 40 * MS, 0, TRUE }
-  };
+    { 3601 * GST_SECOND, 40 * MS, 0, TRUE } };
+  static const Step backward[] = { { 100 * GST_SECOND, 40 * MS, 0, TRUE },
+    { 100 * GST_SECOND + 40 * MS, 40 * MS, 0, FALSE }, { 5 * GST_SECOND, 40 * MS, 0, TRUE },
+    { 5 * GST_SECOND + 900 * MS, 40 * MS, 0, FALSE }, { 6 * GST_SECOND, 40 * MS, 0, TRUE } };
   /* Frames that are out of order by less than an interval are no jump. */
-  static const Step jitter[] = {
-    { 0, 40 * MS, 0, TRUE }, { 1000 * MS, 40 * MS, 0, TRUE }, { 960 * MS, 40 * MS, 0, FALSE },
-    { 1040 * MS, 40 * MS, 0, FALSE }, { 2000 * MS, 40 * MS, 0, TRUE }
-  };
+  static const Step jitter[] = { { 0, 40 * MS, 0, TRUE }, { 1000 * MS, 40 * MS, 0, TRUE },
+    { 960 * MS, 40 * MS, 0, FALSE }, { 1040 * MS, 40 * MS, 0, FALSE },
+    { 2000 * MS, 40 * MS, 0, TRUE } };
   /* Playing backwards keeps the interval, too. */
-  static const Step reverse[] = {
-    { 3000 * MS, 500 * MS, 0, TRUE }, { 2500 * MS, 500 * MS, 0, FALSE },
-    { 2000 * MS, 500 * MS, 0, TRUE }, { 1500 * MS, 500 * MS, 0, FALSE },
-    { 1000 * MS, 500 * MS, 0, TRUE }
-  };
+  static const Step reverse[] = { { 3000 * MS, 500 * MS, 0, TRUE },
+    { 2500 * MS, 500 * MS, 0, FALSE }, { 2000 * MS, 500 * MS, 0, TRUE },
+    { 1500 * MS, 500 * MS, 0, FALSE }, { 1000 * MS, 500 * MS, 0, TRUE } };
 
   CHECK (forward, GST_SECOND);
   CHECK (backward, GST_SECOND);
@@ -160,10 +148,8 @@ test_interval_changes (void)
 static void
 test_extremes (void)
 {
-  static const Step steps[] = {
-    { 0, 1, 0, TRUE }, { 1000 * GST_SECOND, 1, 0, FALSE }, { G_MAXUINT64 - 2, 1, 0, FALSE },
-    { G_MAXUINT64 - 2, G_MAXUINT64 - 3, 0, TRUE }
-  };
+  static const Step steps[] = { { 0, 1, 0, TRUE }, { 1000 * GST_SECOND, 1, 0, FALSE },
+    { G_MAXUINT64 - 2, 1, 0, FALSE }, { G_MAXUINT64 - 2, G_MAXUINT64 - 3, 0, TRUE } };
 
   CHECK (steps, G_MAXUINT64 - 1);
 }

@@ -48,11 +48,13 @@ take_plan (GstVlmTextPlan *plan)
   return g_string_free (s, FALSE);
 }
 
-#define check_plan(plan, expected) \
-  G_STMT_START { \
-    g_autofree gchar *check_plan_found = take_plan (plan); \
-    g_assert_cmpstr (check_plan_found, ==, expected); \
-  } G_STMT_END
+#define check_plan(plan, expected)                                                                 \
+  G_STMT_START                                                                                     \
+  {                                                                                                \
+    g_autofree gchar *check_plan_found = take_plan (plan);                                         \
+    g_assert_cmpstr (check_plan_found, ==, expected);                                              \
+  }                                                                                                \
+  G_STMT_END
 
 static GstVlmAnswer *
 make_answer (GstClockTime pts, const gchar *text)
@@ -221,7 +223,7 @@ test_plan_hurry (void)
 typedef struct
 {
   GMutex lock;
-  GString *log;                 /* "stream-start caps segment gap text ... eos" */
+  GString *log; /* "stream-start caps segment gap text ... eos" */
   guint texts;
 } Record;
 
@@ -305,8 +307,8 @@ play (const gchar *line, Record *record)
 
   bus = gst_element_get_bus (pipeline);
   gst_element_set_state (pipeline, GST_STATE_PLAYING);
-  message = gst_bus_timed_pop_filtered (bus, PATIENCE * GST_USECOND,
-      GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  message =
+      gst_bus_timed_pop_filtered (bus, PATIENCE * GST_USECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
   if (message == NULL || GST_MESSAGE_TYPE (message) != GST_MESSAGE_EOS)
     g_error ("no end: %s, %d frames in, %d out, text: %s", line, in, out, record->log->str);
   gst_message_unref (message);
@@ -330,12 +332,13 @@ test_overlay (void)
     SOURCE "! vlmcaption name=v : textoverlay ! fakesink",
     SOURCE "! vlmcaption name=v mode=async : textoverlay ! fakesink",
     SOURCE "! vlmcaption name=v mode=sync interval=0 : textoverlay ! fakesink",
-    SOURCE "! vlmcaption name=v mode=sync interval=50000000 ! queue ! textoverlay name=t ! fakesink "
-        "v.text ! queue ! t.text_sink",
+    SOURCE
+    "! vlmcaption name=v mode=sync interval=50000000 ! queue ! textoverlay name=t ! fakesink "
+    "v.text ! queue ! t.text_sink",
     SOURCE "! vlmcaption name=v mode=async interval=50000000 ! queue ! textoverlay name=t "
-        "! fakesink v.text ! t.text_sink",
+           "! fakesink v.text ! t.text_sink",
     SOURCE "! vlmcaption name=v mode=sync ! queue ! textoverlay name=t ! queue ! fakesink "
-        "v.text ! queue ! t.text_sink",
+           "v.text ! queue ! t.text_sink",
     LIVE "! vlmcaption name=v : textoverlay ! fakesink sync=true",
     LIVE "! vlmcaption name=v mode=sync : textoverlay ! fakesink sync=true",
     LIVE "! vlmcaption name=v mode=async interval=0 : textoverlay ! fakesink sync=true",
@@ -352,6 +355,98 @@ test_overlay (void)
   }
 }
 
+typedef struct
+{
+  guint n;
+  gchar *last;
+  GString *changes; /* numbers of the frames that look different from the one before */
+} Looks;
+
+/* All but the pixel that carries the frame's number. */
+static GstPadProbeReturn
+compare_look (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Looks *looks = user_data;
+  GstMapInfo map;
+  gchar *look;
+
+  gst_buffer_map (GST_PAD_PROBE_INFO_BUFFER (info), &map, GST_MAP_READ);
+  look = g_compute_checksum_for_data (G_CHECKSUM_MD5, map.data + 3, map.size - 3);
+  gst_buffer_unmap (GST_PAD_PROBE_INFO_BUFFER (info), &map);
+  if (g_strcmp0 (look, looks->last) != 0)
+    g_string_append_printf (looks->changes, "%u ", looks->n);
+  g_free (looks->last);
+  looks->last = look;
+  looks->n++;
+
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+push_black_frames (GstElement *source, guint n)
+{
+  GstFlowReturn flow;
+  guint i;
+
+  for (i = 0; i < n; i++) {
+    GstBuffer *frame = gst_buffer_new_allocate (NULL, 320 * 80 * 3, NULL);
+    guint8 number = i;
+
+    gst_buffer_memset (frame, 0, 0, 320 * 80 * 3);
+    gst_buffer_fill (frame, 0, &number, 1);
+    GST_BUFFER_PTS (frame) = gst_util_uint64_scale (i, GST_SECOND, 25);
+    GST_BUFFER_DURATION (frame) = GST_SECOND / 25;
+    g_signal_emit_by_name (source, "push-buffer", frame, &flow);
+    gst_buffer_unref (frame);
+  }
+  g_signal_emit_by_name (source, "end-of-stream", &flow);
+}
+
+/* What is drawn changes exactly on the frames that are selected, and on each of these. */
+static void
+check_exact (const gchar *branch, const gchar *expected)
+{
+  g_autofree gchar *line =
+      g_strdup_printf ("appsrc name=s format=time "
+                       "caps=video/x-raw,format=RGB,width=320,height=80,framerate=25/1 ! "
+                       "vlmcaption name=v mode=sync prompt=P %s fakesink",
+          branch);
+  g_autoptr (GError) error = NULL;
+  GstElement *pipeline = gst_parse_launch (line, &error);
+  GstElement *source;
+  GstMessage *message;
+  GstBus *bus;
+  Looks looks = { 0, NULL, g_string_new (NULL) };
+
+  g_assert_no_error (error);
+  probe (pipeline, "t", "src", GST_PAD_PROBE_TYPE_BUFFER, compare_look, &looks);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  source = gst_bin_get_by_name (GST_BIN (pipeline), "s");
+  push_black_frames (source, 40);
+  bus = gst_element_get_bus (pipeline);
+  message =
+      gst_bus_timed_pop_filtered (bus, PATIENCE * GST_USECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  g_assert_true (message != NULL && GST_MESSAGE_TYPE (message) == GST_MESSAGE_EOS);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  g_assert_cmpuint (looks.n, ==, 40);
+  g_assert_cmpstr (looks.changes->str, ==, expected);
+
+  gst_message_unref (message);
+  gst_object_unref (bus);
+  gst_object_unref (source);
+  gst_object_unref (pipeline);
+  g_string_free (looks.changes, TRUE);
+  g_free (looks.last);
+}
+
+static void
+test_overlay_exact (void)
+{
+  check_exact ("interval=330000000 : textoverlay name=t !", "0 9 17 25 33 ");
+  check_exact ("interval=400000000 ! queue ! textoverlay name=t v.text ! queue ! t.text_sink t. !",
+      "0 10 20 30 ");
+}
+
 /* Files get each caption once; the pad comes to its end after the last one. */
 static void
 test_file (void)
@@ -359,16 +454,41 @@ test_file (void)
   Record record = { 0 };
 
   play ("videotestsrc num-buffers=91 ! vlmcaption name=v mode=sync ! fakesink "
-      "v.text ! fakesink", &record);
+        "v.text ! fakesink",
+      &record);
   g_assert_cmpuint (record.texts, ==, 4);
   g_assert_true (g_str_has_suffix (record.log->str, "text eos "));
   g_string_free (record.log, TRUE);
 
   /* In PAUSED the text sink must preroll, too: play() would find no end otherwise. */
   play ("videotestsrc num-buffers=31 ! vlmcaption name=v mode=async ! fakesink sync=true "
-      "v.text ! fakesink sync=true", &record);
+        "v.text ! fakesink sync=true",
+      &record);
   g_assert_cmpuint (record.texts, >=, 1);
   g_string_free (record.log, TRUE);
+}
+
+/* A stream without a single frame ends, too: both sinks preroll on their EOS. */
+static void
+test_no_frames (void)
+{
+  g_autoptr (GError) error = NULL;
+  GstElement *pipeline = gst_parse_launch ("videotestsrc num-buffers=0 ! vlmcaption name=v ! "
+                                           "fakesink v.text ! fakesink",
+      &error);
+  GstBus *bus = gst_element_get_bus (pipeline);
+  GstMessage *message;
+
+  g_assert_no_error (error);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  message =
+      gst_bus_timed_pop_filtered (bus, PATIENCE * GST_USECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  g_assert_true (message != NULL && GST_MESSAGE_TYPE (message) == GST_MESSAGE_EOS);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+
+  gst_message_unref (message);
+  gst_object_unref (bus);
+  gst_object_unref (pipeline);
 }
 
 static void
@@ -377,13 +497,15 @@ test_muxer (void)
   Record record = { 0 };
 
   play (SOURCE "! vlmcaption name=v mode=sync ! jpegenc ! matroskamux name=m ! fakesink "
-      "v.text ! m.", &record);
+               "v.text ! m.",
+      &record);
   g_assert_cmpuint (record.texts, ==, 2);
   g_string_free (record.log, TRUE);
 
   /* Unqueued and async: the muxer holds video back; text must give way. */
   play (SOURCE "! vlmcaption name=v mode=async ! jpegenc ! matroskamux name=m ! fakesink "
-      "v.text ! m.", &record);
+               "v.text ! m.",
+      &record);
   g_string_free (record.log, TRUE);
 }
 
@@ -407,14 +529,16 @@ text_fixture_init (TextFixture *t, Fixture *f)
   t->record.texts = 0;
   t->text = gst_element_request_pad_simple (f->element, "text");
   g_assert_nonnull (t->text);
-  gst_pad_add_probe (t->text, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM
-      | GST_PAD_PROBE_TYPE_EVENT_FLUSH, record_item, &t->record, NULL);
+  gst_pad_add_probe (t->text,
+      GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM
+          | GST_PAD_PROBE_TYPE_EVENT_FLUSH,
+      record_item, &t->record, NULL);
   t->sink = gst_element_factory_make ("fakesink", NULL);
   g_object_set (t->sink, "async", FALSE, "sync", FALSE, NULL);
   gst_element_set_state (t->sink, GST_STATE_PLAYING);
   peer = gst_element_get_static_pad (t->sink, "sink");
-  g_assert_cmpint (gst_pad_link_full (t->text, peer, GST_PAD_LINK_CHECK_NOTHING), ==,
-      GST_PAD_LINK_OK);
+  g_assert_cmpint (
+      gst_pad_link_full (t->text, peer, GST_PAD_LINK_CHECK_NOTHING), ==, GST_PAD_LINK_OK);
   gst_object_unref (peer);
 }
 
@@ -471,8 +595,8 @@ test_stream_events (void)
   text_fixture_init (&t, fixture_new ("mode", "async", NULL));
   gst_event_set_group_id (event, 1234);
   gst_harness_push_event (t.f->h, event);
-  gst_harness_set_src_caps_str (t.f->h,
-      "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
+  gst_harness_set_src_caps_str (
+      t.f->h, "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
   gst_segment_init (&video, GST_FORMAT_TIME);
   video.base = 77;
   gst_harness_push_event (t.f->h, gst_event_new_segment (&video));
@@ -560,11 +684,11 @@ test_upstream_events (void)
   GstPad *text = gst_element_request_pad_simple (f->element, "text");
   guint before = gst_harness_upstream_events_received (f->h);
 
-  g_assert_true (gst_pad_send_event (text, gst_event_new_seek (1.0, GST_FORMAT_TIME, 0,
-      GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0)));
+  g_assert_true (gst_pad_send_event (text,
+      gst_event_new_seek (1.0, GST_FORMAT_TIME, 0, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0)));
   g_assert_cmpuint (gst_harness_upstream_events_received (f->h), ==, before);
-  gst_harness_push_upstream_event (f->h, gst_event_new_seek (1.0, GST_FORMAT_TIME, 0,
-      GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0));
+  gst_harness_push_upstream_event (f->h,
+      gst_event_new_seek (1.0, GST_FORMAT_TIME, 0, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0));
   g_assert_cmpuint (gst_harness_upstream_events_received (f->h), ==, before + 1);
 
   gst_element_release_request_pad (f->element, text);
@@ -601,7 +725,9 @@ main (int argc, char **argv)
   ADD ("/text/plan/held", test_plan_held);
   ADD ("/text/plan/hurry", test_plan_hurry);
   ADD ("/text/overlay", test_overlay);
+  ADD ("/text/overlay-exact", test_overlay_exact);
   ADD ("/text/file", test_file);
+  ADD ("/text/no-frames", test_no_frames);
   ADD ("/text/muxer", test_muxer);
   ADD ("/text/eos-drains", test_eos_drains);
   ADD ("/text/stream-events", test_stream_events);

@@ -44,7 +44,7 @@ class Run:
         self.captions = []
         self.errors = []
         self.warnings = []
-        pipeline = Gst.parse_launch(line)
+        self.pipeline = pipeline = Gst.parse_launch(line)
         element = pipeline.get_by_name("v")
         element.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, self.count)
         element.get_static_pad("src").add_probe(Gst.PadProbeType.BUFFER, self.collect)
@@ -76,9 +76,11 @@ class Run:
         if message.type == Gst.MessageType.EOS:
             self.ended = True
         elif message.type == Gst.MessageType.ERROR:
-            # The element's own errors do not end the stream; others would hang the test.
+            # The element's own errors do not end the stream. A pipeline gives a change of state up
+            # at the first error, whosever it is, and goes on when it is asked again.
             self.errors.append(message.parse_error()[0])
             self.ended = message.src.get_name() != "v"
+            self.pipeline.set_state(Gst.State.PLAYING)
         elif message.type == Gst.MessageType.WARNING:
             self.warnings.append(message.parse_warning()[0])
         elif message.type == Gst.MessageType.ELEMENT and message.has_name("vlmcaption"):
@@ -160,6 +162,27 @@ def test_recorded_file(directory):
     assert not run.errors, run.errors
     assert run.frames_in == len(run.out) == 60
     assert len(run.captions) == 4, run.captions
+
+
+def test_seek(directory):
+    """Flushing seeks while captions are made, with an overlay on both pads."""
+    path = os.path.join(directory, "ball.mkv")
+    for mode, sync in (("sync", "false"), ("async", "true")):
+        pipeline = Gst.parse_launch(
+            f"filesrc location={path} ! decodebin ! vlmcaption name=v mode={mode} "
+            f"interval=200000000 : textoverlay ! fakesink sync={sync}"
+        )
+        bus = pipeline.get_bus()
+        pipeline.set_state(Gst.State.PAUSED)
+        assert pipeline.get_state(PATIENCE)[0] == Gst.StateChangeReturn.SUCCESS
+        pipeline.set_state(Gst.State.PLAYING)
+        flags = Gst.SeekFlags.FLUSH | Gst.SeekFlags.ACCURATE
+        for i in range(10):
+            position = (i % 4) * Gst.SECOND // 4
+            pipeline.seek_simple(Gst.Format.TIME, flags, position)
+        message = bus.timed_pop_filtered(PATIENCE, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+        pipeline.set_state(Gst.State.NULL)
+        assert message is not None and message.type == Gst.MessageType.EOS, (mode, message)
 
 
 def test_missing_model(directory):
