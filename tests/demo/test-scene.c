@@ -37,8 +37,8 @@ test_checksums (void)
     g_assert_cmpstr (scene.caption, ==, fields[5]);
     rgb = g_malloc ((gsize) scene.width * scene.height * 3);
     vlm_scene_draw (&scene, rgb, (gsize) scene.width * 3);
-    g_assert_cmphex (vlm_scene_checksum (rgb, scene.width, scene.height,
-            (gsize) scene.width * 3), ==, g_ascii_strtoull (fields[4], NULL, 16));
+    g_assert_cmphex (vlm_scene_checksum (rgb, scene.width, scene.height, (gsize) scene.width * 3),
+        ==, g_ascii_strtoull (fields[4], NULL, 16));
     n_scenes++;
   }
   g_assert_cmpuint (n_scenes, ==, 500);
@@ -101,8 +101,8 @@ test_spread (void)
   }
   g_assert_cmpuint (grounds[VLM_GROUND_PLAIN] * 100, >=, N_SCENES * 20);
   g_assert_cmpuint (grounds[VLM_GROUND_GRADIENT] * 100, >=, N_SCENES * 20);
-  g_assert_cmpuint ((grounds[VLM_GROUND_STRIPES] + grounds[VLM_GROUND_CHECKS]) * 100, >=,
-      N_SCENES * 20);
+  g_assert_cmpuint (
+      (grounds[VLM_GROUND_STRIPES] + grounds[VLM_GROUND_CHECKS]) * 100, >=, N_SCENES * 20);
   g_assert_cmpuint (grounds[VLM_GROUND_NOISE] * 100, >=, N_SCENES * 20);
   for (guint i = 0; i < VLM_N_SHAPES; i++)
     g_assert_cmpuint (kinds[i] * 100, >, n_objects * 13);
@@ -200,10 +200,9 @@ test_drawn (void)
 static void
 test_extreme_sizes (void)
 {
-  static const gint sizes[][2] = {
-    { VLM_SCENE_MIN_SIDE, VLM_SCENE_MIN_SIDE }, { VLM_SCENE_MAX_SIDE, VLM_SCENE_MIN_SIDE },
-    { VLM_SCENE_MIN_SIDE, VLM_SCENE_MAX_SIDE }, { 1920, 1080 }
-  };
+  static const gint sizes[][2] = { { VLM_SCENE_MIN_SIDE, VLM_SCENE_MIN_SIDE },
+    { VLM_SCENE_MAX_SIDE, VLM_SCENE_MIN_SIDE }, { VLM_SCENE_MIN_SIDE, VLM_SCENE_MAX_SIDE },
+    { 1920, 1080 } };
 
   for (guint i = 0; i < G_N_ELEMENTS (sizes); i++) {
     gsize stride = (gsize) sizes[i][0] * 3;

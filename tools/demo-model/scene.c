@@ -9,39 +9,31 @@
 /* Places are tried this often before the sizes are chosen anew. */
 #define PLACE_TRIES 40
 
-static const char *const shape_names[VLM_N_SHAPES] = {
-  "circle", "square", "triangle", "star", "cross", "ring"
-};
+static const char *const shape_names[VLM_N_SHAPES] = { "circle", "square", "triangle", "star",
+  "cross", "ring" };
 
-static const char *const colour_names[VLM_N_COLOURS] = {
-  "red", "green", "blue", "yellow", "purple", "orange", "white", "black"
-};
+static const char *const colour_names[VLM_N_COLOURS] = { "red", "green", "blue", "yellow", "purple",
+  "orange", "white", "black" };
 
 static const char *const size_names[VLM_N_SIZES] = { "small", "medium", "large" };
 
-static const char *const ground_names[VLM_N_GROUNDS] = {
-  "plain", "shaded", "striped", "checked", "noisy"
-};
+static const char *const ground_names[VLM_N_GROUNDS] = { "plain", "shaded", "striped", "checked",
+  "noisy" };
 
-static const int colour_rgb[VLM_N_COLOURS][3] = {
-  { 220, 30, 30 }, { 30, 165, 50 }, { 40, 60, 220 }, { 240, 225, 30 },
-  { 140, 40, 170 }, { 248, 136, 16 }, { 246, 246, 246 }, { 12, 12, 12 }
-};
+static const int colour_rgb[VLM_N_COLOURS][3] = { { 220, 30, 30 }, { 30, 165, 50 }, { 40, 60, 220 },
+  { 240, 225, 30 }, { 140, 40, 170 }, { 248, 136, 16 }, { 246, 246, 246 }, { 12, 12, 12 } };
 
 /* Half extents in thousandths of the picture's shorter side; the gaps between the three ranges are
  * what makes a size a fact and not a matter of taste. */
 static const int size_range[VLM_N_SIZES][2] = { { 110, 125 }, { 170, 195 }, { 255, 290 } };
 
-static const int natural_sizes[][2] = {
-  { 320, 240 }, { 640, 480 }, { 400, 300 }, { 240, 320 }, { 480, 640 }, { 256, 256 },
-  { 384, 384 }, { 320, 180 }, { 640, 360 }, { 480, 270 }, { 270, 480 }, { 360, 240 }
-};
+static const int natural_sizes[][2] = { { 320, 240 }, { 640, 480 }, { 400, 300 }, { 240, 320 },
+  { 480, 640 }, { 256, 256 }, { 384, 384 }, { 320, 180 }, { 640, 360 }, { 480, 270 }, { 270, 480 },
+  { 360, 240 } };
 
 /* A five-pointed star in thousandths of its half extent, clockwise from the top. */
-static const int star_points[10][2] = {
-  { 0, -1000 }, { 247, -340 }, { 951, -309 }, { 399, 130 }, { 588, 809 },
-  { 0, 420 }, { -588, 809 }, { -399, 130 }, { -951, -309 }, { -247, -340 }
-};
+static const int star_points[10][2] = { { 0, -1000 }, { 247, -340 }, { 951, -309 }, { 399, 130 },
+  { 588, 809 }, { 0, 420 }, { -588, 809 }, { -399, 130 }, { -951, -309 }, { -247, -340 } };
 
 static const int triangle_points[3][2] = { { 0, -1000 }, { 1000, 800 }, { -1000, 800 } };
 
@@ -191,8 +183,7 @@ pick_objects (VlmScene *scene, uint64_t *state)
       object->colour = pick (state, 0, VLM_N_COLOURS - 1);
       fresh = 1;
       for (int j = 0; j < i; j++) {
-        if (scene->objects[j].shape == object->shape
-            && scene->objects[j].colour == object->colour)
+        if (scene->objects[j].shape == object->shape && scene->objects[j].colour == object->colour)
           fresh = 0;
       }
     } while (!fresh);
@@ -205,8 +196,8 @@ pick_objects (VlmScene *scene, uint64_t *state)
     for (int i = 0; i < PLACE_TRIES; i++) {
       if (!place_objects (scene, state))
         continue;
-      if (scene->n_shapes == 1 || (scene->n_shapes == 2 ? relate_two (scene)
-              : relate_three (scene)))
+      if (scene->n_shapes == 1
+          || (scene->n_shapes == 2 ? relate_two (scene) : relate_three (scene)))
         return;
     }
   }
@@ -272,8 +263,8 @@ describe (const VlmSceneObject *object, int with_size, char *text, size_t length
   const char *colour = colour_names[object->colour];
 
   if (with_size)
-    snprintf (text, length, "a %s %s %s", size_names[object->size], colour,
-        shape_names[object->shape]);
+    snprintf (
+        text, length, "a %s %s %s", size_names[object->size], colour, shape_names[object->shape]);
   else
     snprintf (text, length, "%s %s %s", object->colour == VLM_COLOUR_ORANGE ? "an" : "a", colour,
         shape_names[object->shape]);
@@ -367,8 +358,9 @@ draw_gradient (const VlmScene *scene, uint8_t *row, int y)
     int t = along (scene, x, y);
 
     for (int c = 0; c < 3; c++)
-      row[3 * x + c] = (uint8_t) ((scene->ground_rgb[0][c] * (length - t)
-              + scene->ground_rgb[1][c] * t) / length);
+      row[3 * x + c] =
+          (uint8_t) ((scene->ground_rgb[0][c] * (length - t) + scene->ground_rgb[1][c] * t)
+              / length);
   }
 }
 
