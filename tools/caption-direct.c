@@ -90,7 +90,7 @@ load_images (const CaptionOptions *options, guint first, guint n, VlmImage *imag
 
     if (sample != NULL) {
       images[i].pixels = picture_to_rgb (sample, &images[i].width, &images[i].height, &error);
-      images[i].stride = (gsize)images[i].width * 3;
+      images[i].stride = (gsize) images[i].width * 3;
       gst_sample_unref (sample);
     }
     if (images[i].pixels == NULL) {
@@ -134,7 +134,7 @@ answer (Direct *direct, guint first, guint n)
 
 out:
   for (i = 0; i < n; i++)
-    g_free ((gpointer)images[i].pixels);
+    g_free ((gpointer) images[i].pixels);
   vlm_result_clear (&result);
   g_clear_error (&direct->dump_error);
   return done;
@@ -154,7 +154,7 @@ open_model (Direct *direct)
     caption_fail (NULL, error->message);
     return FALSE;
   }
-  direct->load_seconds = (gdouble)(g_get_monotonic_time () - start) / G_USEC_PER_SEC;
+  direct->load_seconds = (gdouble) (g_get_monotonic_time () - start) / G_USEC_PER_SEC;
   direct->session = vlm_session_new (direct->model);
   return TRUE;
 }

@@ -60,8 +60,8 @@ set_properties (GstElement *element, const CaptionOptions *options)
       options->top_k, "top-p", options->top_p, "min-p", options->min_p, "repetition-penalty",
       options->repetition_penalty, "seed", options->seed, "min-image-tokens",
       options->min_image_tokens, "max-image-tokens", options->max_image_tokens, "tiling",
-      (gint)options->tiling, "threads", (guint)options->threads, "precision",
-      (gint)options->precision, NULL);
+      (gint) options->tiling, "threads", (guint) options->threads, "precision",
+      (gint) options->precision, NULL);
   gst_util_set_object_arg (G_OBJECT (element), "mode", "sync");
   gst_util_set_object_arg (G_OBJECT (element), "post-messages", "all");
 }
@@ -148,10 +148,10 @@ adapt (const Line *line, GstSample *sample, GError **error)
   gst_video_info_set_format (&info, GST_VIDEO_FORMAT_RGB, width, height);
   caps = gst_video_info_to_caps (&info);
   buffer = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&info), NULL);
-  row_bytes = (gsize)width * 3;
+  row_bytes = (gsize) width * 3;
   for (y = 0; y < height; y++)
     gst_buffer_fill (
-        buffer, (gsize)y * GST_VIDEO_INFO_PLANE_STRIDE (&info, 0), rgb + y * row_bytes, row_bytes);
+        buffer, (gsize) y * GST_VIDEO_INFO_PLANE_STRIDE (&info, 0), rgb + y * row_bytes, row_bytes);
   adapted = gst_sample_new (buffer, caps, NULL, NULL);
   gst_buffer_unref (buffer);
   g_free (rgb);

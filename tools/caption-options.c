@@ -4,6 +4,7 @@
 
 #include "caption-options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_PROMPT "Describe this picture in one sentence."
@@ -51,7 +52,7 @@ parse_choice (const gchar *option, const gchar *found, const gchar *const *choic
       return TRUE;
     }
   }
-  expected = g_strjoinv (" or ", (gchar **)choices);
+  expected = g_strjoinv (" or ", (gchar **) choices);
   return wrong (error, option, found, expected);
 }
 
@@ -78,7 +79,7 @@ check_numbers (const CaptionOptions *options, GError **error)
       && check_number ("min-p", options->min_p, 0, 1, "0 to 1", error)
       && check_number ("repetition-penalty", options->repetition_penalty, 1e-6, 100,
           "above 0 and at most 100", error)
-      && check_number ("seed", options->seed, 0, (gdouble)G_MAXINT64, "at least 0", error)
+      && check_number ("seed", options->seed, 0, (gdouble) G_MAXINT64, "at least 0", error)
       && check_number (
           "min-image-tokens", options->min_image_tokens, 1, G_MAXINT, "at least 1", error)
       && check_number (
@@ -119,14 +120,18 @@ complete (CaptionOptions *options, GError **error)
   return TRUE;
 }
 
-CaptionOptionsOutcome
-caption_options_parse (CaptionOptions *options, gint argc, gchar **argv, GError **error)
+/* What the command line says in words that are still to be understood. */
+typedef struct
+{
+  gchar *precision, *tiling;
+  gboolean version;
+} Words;
+
+/* Texts are taken as file names are: byte for byte, not through the locale. */
+static gboolean
+read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **argv, GError **error)
 {
   g_autoptr (GOptionContext) context = g_option_context_new ("[PICTURE...]");
-  g_autofree gchar *precision = NULL;
-  g_autofree gchar *tiling = NULL;
-  gboolean version = FALSE;
-  /* Texts are taken as file names are: byte for byte, not through the locale. */
   const GOptionEntry entries[] = {
     { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model, "Directory of a Hugging Face model",
         "DIR" },
@@ -151,40 +156,58 @@ caption_options_parse (CaptionOptions *options, gint argc, gchar **argv, GError 
         "Fewest tokens of a picture", "N" },
     { "max-image-tokens", 0, 0, G_OPTION_ARG_INT, &options->max_image_tokens,
         "Most tokens of an untiled picture", "N" },
-    { "tiling", 0, 0, G_OPTION_ARG_STRING, &tiling,
+    { "tiling", 0, 0, G_OPTION_ARG_STRING, &words->tiling,
         "Whether large pictures are cut into tiles: auto, on or off", "WHEN" },
-    { "precision", 0, 0, G_OPTION_ARG_STRING, &precision, "auto or exact", "KIND" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, &words->precision, "auto or exact", "KIND" },
     { "threads", 'j', 0, G_OPTION_ARG_INT, &options->threads,
         "Threads to compute with; 0: as many as CPUs may be used", "N" },
     { "dump", 0, 0, G_OPTION_ARG_FILENAME, &options->dump, "Write every stage to DIR as .npy",
         "DIR" },
     { "timings", 0, 0, G_OPTION_ARG_NONE, &options->timings,
         "Print the time of each stage and the peak memory", NULL },
-    { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version", NULL },
+    { "version", 0, 0, G_OPTION_ARG_NONE, &words->version, "Print the version", NULL },
     { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->pictures, NULL, NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
-  gint choice;
 
-  set_defaults (options);
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_set_summary (context, SUMMARY);
   g_option_context_set_description (context, DESCRIPTION);
-  if (!g_option_context_parse (context, &argc, &argv, error))
-    return CAPTION_OPTIONS_WRONG;
-  if (version) {
-    g_print ("vlm-caption " PACKAGE_VERSION "\n");
-    return CAPTION_OPTIONS_DONE;
-  }
-  if (!parse_choice ("precision", precision, precisions, &choice, error))
-    return CAPTION_OPTIONS_WRONG;
+  return g_option_context_parse (context, &argc, &argv, error);
+}
+
+static gboolean
+understand (CaptionOptions *options, const Words *words, GError **error)
+{
+  gint choice;
+
+  if (!parse_choice ("precision", words->precision, precisions, &choice, error))
+    return FALSE;
   options->precision = choice == 1 ? VLM_PRECISION_EXACT : VLM_PRECISION_AUTO;
-  if (!parse_choice ("tiling", tiling, tilings, &choice, error))
-    return CAPTION_OPTIONS_WRONG;
+  if (!parse_choice ("tiling", words->tiling, tilings, &choice, error))
+    return FALSE;
   options->tiling = choice == 1 ? VLM_TILING_ON : choice == 2 ? VLM_TILING_OFF : VLM_TILING_AUTO;
-  if (!check_numbers (options, error) || !complete (options, error))
-    return CAPTION_OPTIONS_WRONG;
-  return CAPTION_OPTIONS_RUN;
+  return check_numbers (options, error) && complete (options, error);
+}
+
+CaptionOptionsOutcome
+caption_options_parse (CaptionOptions *options, gint argc, gchar **argv, GError **error)
+{
+  CaptionOptionsOutcome outcome = CAPTION_OPTIONS_WRONG;
+  Words words = { NULL, NULL, FALSE };
+
+  set_defaults (options);
+  if (read_command_line (options, &words, argc, argv, error)) {
+    if (words.version) {
+      puts ("vlm-caption " PACKAGE_VERSION);
+      outcome = CAPTION_OPTIONS_DONE;
+    } else if (understand (options, &words, error)) {
+      outcome = CAPTION_OPTIONS_RUN;
+    }
+  }
+  g_free (words.precision);
+  g_free (words.tiling);
+  return outcome;
 }
 
 void

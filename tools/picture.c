@@ -158,7 +158,7 @@ copy_plain (const GstVideoFrame *frame, guint8 *rgb)
 static gboolean
 convert (const GstVideoFrame *frame, guint8 *rgb, GError **error)
 {
-  gsize row_bytes = (gsize)GST_VIDEO_FRAME_WIDTH (frame) * 3;
+  gsize row_bytes = (gsize) GST_VIDEO_FRAME_WIDTH (frame) * 3;
   GstVideoConverter *converter = NULL;
   GstBuffer *buffer = NULL;
   GstVideoInfo to;
@@ -168,7 +168,7 @@ convert (const GstVideoFrame *frame, guint8 *rgb, GError **error)
   gst_video_info_set_format (
       &to, GST_VIDEO_FORMAT_RGB, GST_VIDEO_FRAME_WIDTH (frame), GST_VIDEO_FRAME_HEIGHT (frame));
   to.interlace_mode = frame->info.interlace_mode;
-  converter = gst_video_converter_new ((GstVideoInfo *)&frame->info, &to, NULL);
+  converter = gst_video_converter_new ((GstVideoInfo *) &frame->info, &to, NULL);
   if (converter != NULL)
     buffer = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&to), NULL);
   if (buffer == NULL || !gst_video_frame_map (&out, &to, buffer, GST_MAP_READWRITE)) {
@@ -183,9 +183,9 @@ convert (const GstVideoFrame *frame, guint8 *rgb, GError **error)
 
   gst_video_converter_frame (converter, frame, &out);
   for (y = 0; y < GST_VIDEO_FRAME_HEIGHT (frame); y++)
-    memcpy (rgb + (gsize)y * row_bytes,
-        (const guint8 *)GST_VIDEO_FRAME_PLANE_DATA (&out, 0)
-            + (gsize)y * GST_VIDEO_FRAME_PLANE_STRIDE (&out, 0),
+    memcpy (rgb + (gsize) y * row_bytes,
+        (const guint8 *) GST_VIDEO_FRAME_PLANE_DATA (&out, 0)
+            + (gsize) y * GST_VIDEO_FRAME_PLANE_STRIDE (&out, 0),
         row_bytes);
   gst_video_frame_unmap (&out);
   gst_buffer_unref (buffer);
@@ -209,7 +209,7 @@ picture_to_rgb (GstSample *sample, guint *width, guint *height, GError **error)
   }
   *width = GST_VIDEO_INFO_WIDTH (&info);
   *height = GST_VIDEO_INFO_HEIGHT (&info);
-  rgb = g_try_malloc_n ((gsize)*width * *height, 3);
+  rgb = g_try_malloc_n ((gsize) *width * *height, 3);
   if (rgb == NULL) {
     g_set_error (
         error, G_IO_ERROR, G_IO_ERROR_FAILED, "no memory for %ux%u pixels", *width, *height);

@@ -36,7 +36,7 @@ typedef struct
 static void
 clear_tensor (gpointer data)
 {
-  g_free (((Tensor *)data)->name);
+  g_free (((Tensor *) data)->name);
 }
 
 static void
@@ -233,7 +233,7 @@ make_header (const GArray *tensors)
   while (json->len % 8 != 0)
     g_string_append_c (json, ' ');
   length = GUINT64_TO_LE (json->len);
-  header = g_string_new_len ((const gchar *)&length, sizeof (length));
+  header = g_string_new_len ((const gchar *) &length, sizeof (length));
   g_string_append_len (header, json->str, json->len);
   return header;
 }
@@ -252,7 +252,7 @@ start_of (const gchar *name, guint64 seed)
   guint64 hash = G_GUINT64_CONSTANT (0xcbf29ce484222325);
 
   for (; *name != '\0'; name++)
-    hash = (hash ^ (guchar)*name) * G_GUINT64_CONSTANT (0x100000001b3);
+    hash = (hash ^ (guchar) *name) * G_GUINT64_CONSTANT (0x100000001b3);
   return mix (hash ^ mix (seed + G_GUINT64_CONSTANT (0x9E3779B97F4A7C15)));
 }
 
@@ -275,9 +275,9 @@ fill (guint16 *values, gsize n, guint64 *state, const Tensor *tensor)
 
   for (i = 0; i < n; i++) {
     guint64 r = mix (*state += G_GUINT64_CONSTANT (0x9E3779B97F4A7C15));
-    gint32 sum = (gint32)((r & 0xFFFF) + (r >> 16 & 0xFFFF) + (r >> 32 & 0xFFFF) + (r >> 48));
+    gint32 sum = (gint32) ((r & 0xFFFF) + (r >> 16 & 0xFFFF) + (r >> 32 & 0xFFFF) + (r >> 48));
 
-    values[i] = GUINT16_TO_LE (to_bfloat16 (tensor->mean + scale * (gfloat)(sum - 131070)));
+    values[i] = GUINT16_TO_LE (to_bfloat16 (tensor->mean + scale * (gfloat) (sum - 131070)));
   }
 }
 

@@ -129,5 +129,5 @@ synth_write (const gchar *preset, gint64 seed, const gchar *folder, GError **err
   }
   return synth_write_settings (&presets[i], folder, error)
       && synth_write_tokenizer (&presets[i], folder, error)
-      && synth_write_weights (&presets[i], (guint64)seed, folder, error);
+      && synth_write_weights (&presets[i], (guint64) seed, folder, error);
 }

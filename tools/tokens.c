@@ -106,7 +106,7 @@ parse_ids (const Line *line, GArray *ids, GError **error)
     if (end == p || errno != 0 || value < 0 || value > G_MAXINT32
         || (*end != '\0' && strchr (" \t\r", *end) == NULL))
       return bad_line (error, line, "expected ids separated by spaces");
-    id = (gint32)value;
+    id = (gint32) value;
     g_array_append_val (ids, id);
     p = end;
   }
@@ -136,7 +136,7 @@ tokens_to_text (const VlmTokenizer *tokenizer, gboolean json, GError **error)
     done = parse_ids (&line, ids, error);
     if (!done)
       break;
-    text = vlm_tokenizer_decode (tokenizer, (const gint32 *)ids->data, ids->len, FALSE);
+    text = vlm_tokenizer_decode (tokenizer, (const gint32 *) ids->data, ids->len, FALSE);
     if (json)
       print_json (text);
     else
