@@ -114,7 +114,7 @@ main (int argc, char **argv)
   set_location (pipeline, "input", argv[1]);
   set_location (pipeline, "output", argv[2]);
   captioner = gst_bin_get_by_name (GST_BIN (pipeline), "captioner");
-  g_object_set (captioner, "interval", (guint64)(seconds * GST_SECOND), NULL);
+  g_object_set (captioner, "interval", (guint64) (seconds * GST_SECOND), NULL);
   gst_object_unref (captioner);
 
   ok = run (pipeline);

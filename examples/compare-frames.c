@@ -48,7 +48,7 @@ typedef struct
 static void
 clear_scene (gpointer data)
 {
-  g_free (((Scene *)data)->markup);
+  g_free (((Scene *) data)->markup);
 }
 
 static gboolean
@@ -201,8 +201,8 @@ measure (const GstVideoFrame *plain, const GstVideoFrame *yardstick, const GstVi
 
   summary->n_frames++;
   summary->fewest_pixels = MIN (summary->fewest_pixels, n_drawn);
-  summary->most_noise = MAX (summary->most_noise, (gdouble)noise / MAX (n_other, 1));
-  summary->least_likeness = MIN (summary->least_likeness, (gdouble)drawn / MAX (missed, 1));
+  summary->most_noise = MAX (summary->most_noise, (gdouble) noise / MAX (n_other, 1));
+  summary->least_likeness = MIN (summary->least_likeness, (gdouble) drawn / MAX (missed, 1));
 }
 
 /* Measures three frames that belong together; FALSE if they do not. */

@@ -16,8 +16,8 @@ cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 out=${OUT:-out/quickstart}
 
-# Scenes of the test range: the built-in model never saw them in training.
-seeds="5 2 8 10 12 13 9 11"
+# The first of the test range: scenes that the built-in model never saw in training.
+seeds="1 2 3 4 5 6 7 8"
 seconds_per_scene=2
 
 step () {

@@ -50,7 +50,7 @@ make_pipeline (const gchar *location, GError **error)
 static gboolean
 push_scene (GstAppSrc *source, const VlmScene *scene, guint64 first)
 {
-  gsize size = (gsize)WIDTH * HEIGHT * 3;
+  gsize size = (gsize) WIDTH * HEIGHT * 3;
   guint8 *picture = g_malloc (size);
   GBytes *bytes;
   GstFlowReturn flow = GST_FLOW_OK;
@@ -75,7 +75,7 @@ push_scenes (GstAppSrc *source, char **seeds, guint n_seeds)
   GString *truth = g_string_new (NULL);
 
   for (guint i = 0; i < n_seeds; i++) {
-    guint64 first = (guint64)i * FRAMES_PER_SCENE;
+    guint64 first = (guint64) i * FRAMES_PER_SCENE;
     GstClockTime start = frame_time (first), end = frame_time (first + FRAMES_PER_SCENE);
     VlmScene scene;
 

@@ -626,9 +626,8 @@ main (int argc, char **argv)
   g_test_add_func ("/session/context", test_context);
   g_test_add_func ("/session/endless-prompt", test_endless_prompt);
   g_test_add_func ("/session/image-settings", test_image_settings);
-#if !VLM_SANITIZED
-  g_test_add_func ("/session/little-memory", test_little_memory);
-#endif
+  if (!VLM_SANITIZED)
+    g_test_add_func ("/session/little-memory", test_little_memory);
   g_test_add_func ("/session/cancel", test_cancel);
   g_test_add_func ("/session/streaming", test_streamed_text_adds_up);
   return g_test_run ();
