@@ -57,7 +57,7 @@ part_format () {
 }
 
 check_format () {
-  find . -name 'build*' -prune -o -name .git -prune -o -name '*.[ch]' -print0 \
+  find . -path './build*' -prune -o -name .git -prune -o -name '*.[ch]' -print0 \
     | xargs -0 "$1" --dry-run -Werror
 }
 
