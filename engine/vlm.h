@@ -102,8 +102,9 @@ VlmModel *vlm_model_load (const gchar *path, const VlmLoadOptions *options,
     VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error);
 
 /*
- * Looks whether path could be a model without reading the weights: existence, readability and the
- * presence of the files that a model cannot do without. Errors: NOT_FOUND, READ.
+ * Looks whether path could be loaded without reading the weights: existence, readability and the
+ * presence of the files that a model cannot do without, and a VLM_CPU that names a usable level.
+ * Errors: NOT_FOUND, READ, SETTINGS.
  */
 gboolean vlm_model_check_path (const gchar *path, GError **error);
 

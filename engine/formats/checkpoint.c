@@ -2,6 +2,7 @@
 
 #include "checkpoint.h"
 
+#include "engine/model/level.h"
 #include "engine/vlm.h"
 #include "file.h"
 #include "hf.h"
@@ -40,9 +41,10 @@ gboolean
 vlm_model_check_path (const gchar *path, GError **error)
 {
   static const gchar *const needed[] = { VLM_HF_CONFIG, VLM_HF_TOKENIZER, VLM_SAFETENSORS_FILE };
+  VlmCpuLevel level;
   guint i;
 
-  if (!vlm_directory_check (path, error))
+  if (!vlm_cpu_level_choose (&level, error) || !vlm_directory_check (path, error))
     return FALSE;
   for (i = 0; i < G_N_ELEMENTS (needed); i++) {
     const gchar *name = needed[i];

@@ -5,6 +5,7 @@
  * CPU level while anybody holds a reference. Whoever asks first loads; others wait for it.
  */
 
+#include "level.h"
 #include "model.h"
 
 #include <glib/gstdio.h>
@@ -50,35 +51,6 @@ vlm_model_unref (VlmModel *model)
   g_mutex_unlock (&registry_lock);
   if (last)
     model_free (model);
-}
-
-/* The level that VLM_CPU allows, or the best one. */
-static gboolean
-choose_level (VlmCpuLevel *level, GError **error)
-{
-  const gchar *name = g_getenv ("VLM_CPU");
-  gint named;
-
-  *level = vlm_cpu_best_level ();
-  if (name == NULL || name[0] == '\0')
-    return TRUE;
-
-  named = vlm_cpu_level_from_name (name);
-  if (named < 0) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
-        "VLM_CPU=%s is not the name of a CPU level "
-        "(scalar, orc, avx2, avxvnni, avx512, avx512vnni, neon, dotprod, i8mm)",
-        name);
-    return FALSE;
-  }
-  if (!vlm_cpu_supports ((VlmCpuLevel) named)) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
-        "VLM_CPU=%s is not supported by this processor, whose best level is %s", name,
-        vlm_cpu_level_name (*level));
-    return FALSE;
-  }
-  *level = (VlmCpuLevel) named;
-  return TRUE;
 }
 
 static void
@@ -227,7 +199,7 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   VlmModel *model;
   gboolean mine = FALSE;
 
-  if (!choose_level (&level, error) || !vlm_model_check_path (path, error))
+  if (!vlm_cpu_level_choose (&level, error) || !vlm_model_check_path (path, error))
     return NULL;
   key = make_key (path, options, level);
 

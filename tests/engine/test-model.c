@@ -209,6 +209,10 @@ test_load_errors (void)
   expect_load_error ("/nonexistent/model", VLM_ERROR_NOT_FOUND, "/nonexistent/model");
   g_setenv ("VLM_CPU", "pentium", TRUE);
   expect_load_error (path, VLM_ERROR_SETTINGS, "pentium");
+  /* An element is to fail before it starts, not while it loads. */
+  g_assert_false (vlm_model_check_path (path, &error));
+  g_assert_error (error, VLM_ERROR, VLM_ERROR_SETTINGS);
+  g_clear_error (&error);
 #ifdef __x86_64__
   g_setenv ("VLM_CPU", "neon", TRUE);
   expect_load_error (path, VLM_ERROR_SETTINGS, "neon");
