@@ -172,16 +172,16 @@ new_random_toy (GRand *rand, guint n_pieces)
     0xa0, 0xf4, 0x8f, 0x90, 0xe0, 0xff, 0xc0, 0xef, 0xbf };
   json_t *toy = toy_new (TOY_REGEX);
   json_t *vocab = json_object_get (json_object_get (toy, "model"), "vocab");
-  gchar bytes[8];
   guint length, i;
 
   while (json_object_size (vocab) < TOY_FIRST_ID + n_pieces) {
     g_autofree gchar *spelling = NULL;
+    g_autoptr (GString) bytes = g_string_new (NULL);
 
     length = g_rand_int_range (rand, 2, 8);
     for (i = 0; i < length; i++)
-      bytes[i] = (gchar) likely[g_rand_int_range (rand, 0, G_N_ELEMENTS (likely))];
-    spelling = toy_spell (bytes, length);
+      g_string_append_c (bytes, (gchar) likely[g_rand_int_range (rand, 0, G_N_ELEMENTS (likely))]);
+    spelling = toy_spell (bytes->str, bytes->len);
     if (json_object_get (vocab, spelling) == NULL)
       toy_add_piece (toy, spelling);
   }
