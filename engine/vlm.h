@@ -55,6 +55,9 @@ VlmTokenizer *vlm_tokenizer_load (const gchar *path, GError **error);
 VlmTokenizer *vlm_tokenizer_ref (VlmTokenizer *tokenizer);
 void vlm_tokenizer_unref (VlmTokenizer *tokenizer);
 
+/* Number of ids: one more than the largest in vocabulary or added tokens. */
+guint vlm_tokenizer_get_size (const VlmTokenizer *tokenizer);
+
 /*
  * Appends the ids (gint32) of text to ids. With added_tokens, spellings of added tokens become
  * those tokens as tokenizer.json says; without, all text is plain text. Invalid UTF-8 is read as

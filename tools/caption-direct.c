@@ -4,6 +4,7 @@
 
 #include "caption.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -125,12 +126,13 @@ answer (Direct *direct, guint first, guint n)
     caption_fail (names, error->message);
     goto out;
   }
-  caption_print (options, options->dump == NULL ? names : NULL, result.text);
+  done = caption_print (options, options->dump == NULL ? names : NULL, result.text);
   if (options->timings)
     print_timings (direct, &result);
-  if (direct->dump_error != NULL)
+  if (direct->dump_error != NULL) {
     caption_fail (NULL, direct->dump_error->message);
-  done = direct->dump_error == NULL;
+    done = FALSE;
+  }
 
 out:
   for (i = 0; i < n; i++)
@@ -176,7 +178,7 @@ caption_direct (const CaptionOptions *options)
   if (options->dump != NULL || options->n_pictures == 0) {
     done = answer (&direct, 0, options->n_pictures);
   } else {
-    for (i = 0; i < options->n_pictures; i++)
+    for (i = 0; i < options->n_pictures && !ferror (stdout); i++)
       done = answer (&direct, i, 1) && done;
   }
   vlm_session_free (direct.session);

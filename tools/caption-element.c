@@ -179,7 +179,7 @@ typedef enum
 {
   OUTCOME_CAPTION,
   OUTCOME_FAILED,
-  OUTCOME_BROKEN /* the pipeline takes no more pictures */
+  OUTCOME_BROKEN /* no more pictures can be captioned */
 } Outcome;
 
 /* Waits for the element's word about the picture pushed last. */
@@ -212,8 +212,9 @@ wait_for_caption (Line *line, guint index)
         if (gst_structure_has_name (structure, "vlmcaption")
             && gst_structure_get_uint64 (structure, "timestamp", &timestamp)
             && timestamp == index * STEP) {
-          caption_print (line->options, picture, gst_structure_get_string (structure, "text"));
-          return OUTCOME_CAPTION;
+          const gchar *text = gst_structure_get_string (structure, "text");
+
+          return caption_print (line->options, picture, text) ? OUTCOME_CAPTION : OUTCOME_BROKEN;
         }
         break;
     }

@@ -56,18 +56,28 @@ parse_choice (const gchar *option, const gchar *found, const gchar *const *choic
   return wrong (error, option, found, expected);
 }
 
-/* Passes -1, the unset value, and what lies from min to max. */
 static gboolean
-check_number (const gchar *option, gdouble value, gdouble min, gdouble max, const gchar *expected,
+check_range (const gchar *option, gdouble value, gdouble min, gdouble max, const gchar *expected,
     GError **error)
 {
   g_autofree gchar *found = NULL;
 
-  if (value == -1 || (value >= min && value <= max))
+  if (value >= min && value <= max)
     return TRUE;
-  found = g_strdup_printf ("%g", value);
+  /* Enough digits to tell a value from the limit that it just misses. */
+  found = g_strdup_printf ("%.15g", value);
   return wrong (error, option, found, expected);
 }
+
+/* Passes -1, the unset value, too. */
+static gboolean
+check_number (const gchar *option, gdouble value, gdouble min, gdouble max, const gchar *expected,
+    GError **error)
+{
+  return value == -1 || check_range (option, value, min, max, expected, error);
+}
+
+/* The ranges are those of the engine. */
 
 static gboolean
 check_numbers (const CaptionOptions *options, GError **error)
@@ -77,14 +87,12 @@ check_numbers (const CaptionOptions *options, GError **error)
       && check_number ("top-k", options->top_k, 0, G_MAXINT, "at least 0", error)
       && check_number ("top-p", options->top_p, 0, 1, "0 to 1", error)
       && check_number ("min-p", options->min_p, 0, 1, "0 to 1", error)
-      && check_number ("repetition-penalty", options->repetition_penalty, 1e-6, 100,
-          "above 0 and at most 100", error)
+      && check_number (
+          "repetition-penalty", options->repetition_penalty, 0.01, 100, "0.01 to 100", error)
       && check_number ("seed", options->seed, 0, (gdouble) G_MAXINT64, "at least 0", error)
-      && check_number (
-          "min-image-tokens", options->min_image_tokens, 1, G_MAXINT, "at least 1", error)
-      && check_number (
-          "max-image-tokens", options->max_image_tokens, 1, G_MAXINT, "at least 1", error)
-      && check_number ("threads", options->threads, 0, 1024, "0 to 1024", error);
+      && check_number ("min-image-tokens", options->min_image_tokens, 1, 8192, "1 to 8192", error)
+      && check_number ("max-image-tokens", options->max_image_tokens, 1, 8192, "1 to 8192", error)
+      && check_range ("threads", options->threads, 0, 1024, "0 to 1024", error);
 }
 
 static void
@@ -108,8 +116,6 @@ complete (CaptionOptions *options, GError **error)
   if (options->pictures == NULL)
     options->pictures = g_new0 (gchar *, 1);
   options->n_pictures = g_strv_length (options->pictures);
-  if (options->threads == -1)
-    options->threads = 0;
   if (options->prompt == NULL && options->n_pictures == 0) {
     g_set_error_literal (
         error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "neither a PICTURE nor a --prompt was given");

@@ -22,7 +22,7 @@ typedef struct
   gdouble top_p, min_p, repetition_penalty;
   gint64 seed;
   gint min_image_tokens, max_image_tokens;
-  gint threads;
+  gint threads; /* 0: as many as CPUs may be used */
   gboolean timings;
   gchar **pictures; /* paths, NULL-terminated; never NULL */
   guint n_pictures;

@@ -7,8 +7,11 @@
 
 #include "caption-options.h"
 
-/* Prints one caption; after the picture's name, unless that is NULL or there is only one. */
-void caption_print (const CaptionOptions *options, const gchar *picture, const gchar *text);
+/*
+ * Prints one caption; after the picture's name, unless that is NULL or there is only one. FALSE:
+ * standard output does not take it, nor any other; that is reported.
+ */
+gboolean caption_print (const CaptionOptions *options, const gchar *picture, const gchar *text);
 
 /* Reports a failure; picture may be NULL. */
 void caption_fail (const gchar *picture, const gchar *message);

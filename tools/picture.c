@@ -36,30 +36,47 @@ choose_decoder (const guint8 *head, gsize size)
   return "decodebin";
 }
 
+/* Reads the first bytes of the file, at most room; 0 with an error when there are none. */
+static gsize
+read_head (const gchar *path, guint8 *head, gsize room, GError **error)
+{
+  GStatBuf status;
+  FILE *file = NULL;
+  gsize n;
+
+  /* Before it is opened: to open a pipe means to wait for its other end. */
+  if (g_stat (path, &status) == 0) {
+    if (!S_ISREG (status.st_mode)) {
+      g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_REGULAR_FILE, "it is no regular file");
+      return 0;
+    }
+    file = g_fopen (path, "rb");
+  }
+  if (file == NULL) {
+    gint code = errno;
+
+    g_set_error_literal (error, G_FILE_ERROR, g_file_error_from_errno (code), g_strerror (code));
+    return 0;
+  }
+  n = fread (head, 1, room, file);
+  if (n == 0)
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+        ferror (file) ? "it cannot be read" : "the file is empty");
+  fclose (file);
+  return n;
+}
+
 /* (transfer full) a pipeline that ends in an appsink named "sink" */
 static GstElement *
 build_pipeline (const gchar *path, GError **error)
 {
   guint8 head[8];
-  gsize n_head;
+  gsize n_head = read_head (path, head, sizeof (head), error);
   g_autofree gchar *text = NULL;
   GstElement *pipeline, *source;
-  FILE *file = g_fopen (path, "rb");
 
-  if (file == NULL) {
-    gint code = errno;
-
-    g_set_error_literal (error, G_FILE_ERROR, g_file_error_from_errno (code), g_strerror (code));
+  if (n_head == 0)
     return NULL;
-  }
-  n_head = fread (head, 1, sizeof (head), file);
-  if (n_head == 0) {
-    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-        ferror (file) ? "it cannot be read" : "the file is empty");
-    fclose (file);
-    return NULL;
-  }
-  fclose (file);
 
   text = g_strdup_printf ("filesrc name=source ! %s ! video/x-raw ! appsink name=sink sync=false "
                           "max-buffers=1",

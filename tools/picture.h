@@ -7,7 +7,10 @@
 
 #include <gst/gst.h>
 
-/* Decodes the first frame of the file at path, in the decoder's own format. (transfer full) */
+/*
+ * Decodes the first frame of the regular file at path (or behind the symbolic link there), in the
+ * decoder's own format. (transfer full)
+ */
 GstSample *picture_decode (const gchar *path, GError **error);
 
 /*

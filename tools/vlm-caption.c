@@ -10,17 +10,23 @@
 #include <gst/gst.h>
 
 #include "caption.h"
+#include "output.h"
 
 #define EXIT_USAGE 2
 
-void
+gboolean
 caption_print (const CaptionOptions *options, const gchar *picture, const gchar *text)
 {
+  g_autoptr (GError) error = NULL;
+
   if (picture != NULL && options->n_pictures > 1)
     printf ("%s: %s\n", picture, text);
   else
     printf ("%s\n", text);
-  fflush (stdout);
+  if (output_flush (&error))
+    return TRUE;
+  caption_fail (NULL, error->message);
+  return FALSE;
 }
 
 void
@@ -55,5 +61,10 @@ main (int argc, char **argv)
       break;
   }
   caption_options_clear (&options);
+  /* Where a caption was lost, that has been said. */
+  if (done && !output_flush (&error)) {
+    caption_fail (NULL, error->message);
+    done = FALSE;
+  }
   return done ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output.h"
 #include "synth.h"
 #include "tokens.h"
 
@@ -114,7 +115,10 @@ main (int argc, char **argv)
     status = EXIT_USAGE;
   } else if (options.version) {
     puts ("vlm-model " PACKAGE_VERSION);
-  } else if (!run (&options, &error)) {
+  } else {
+    run (&options, &error);
+  }
+  if (status == 0 && (error != NULL || !output_flush (&error))) {
     fprintf (stderr, "vlm-model: %s\n", error->message);
     status = 1;
   }

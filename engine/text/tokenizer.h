@@ -15,9 +15,6 @@
  */
 VlmTokenizer *vlm_tokenizer_new_from_json (GBytes *json, const gchar *name, GError **error);
 
-/* Number of ids: one more than the largest in vocabulary or added tokens. */
-guint vlm_tokenizer_get_size (const VlmTokenizer *tokenizer);
-
 /* The id of a token by its text (an added token's content, or a vocabulary entry), or -1. */
 gint vlm_tokenizer_lookup (const VlmTokenizer *tokenizer, const gchar *text);
 

@@ -131,7 +131,7 @@ class Errors(ToolTest):
 
     def test_cpu_levels(self):
         self.fails("--prompt", "x", names=["VLM_CPU=quantum"], env={"VLM_CPU": "quantum"})
-        self.fails(self.good, names=["good.png", "VLM_CPU=quantum"], env={"VLM_CPU": "quantum"})
+        self.fails(self.good, names=["VLM_CPU=quantum"], env={"VLM_CPU": "quantum"})
         foreign = "avx2" if os.uname().machine == "aarch64" else "neon"
         self.fails("--prompt", "x", names=["VLM_CPU=" + foreign], env={"VLM_CPU": foreign})
         caption("--prompt", "x", "--max-tokens", "1", env={"VLM_CPU": "scalar"})
@@ -156,6 +156,29 @@ class Errors(ToolTest):
         out = self.fails("--max-tokens", "3", self.path("missing.png"), self.good, names=["missing.png"])
         self.assertTrue(out.startswith(self.good.encode() + b": "))
 
+    def test_no_regular_file(self):
+        """A pipe that nobody writes to would be waited for; a link to a file is as good as the file."""
+        os.mkfifo(self.path("pipe.png"))
+        os.mkdir(self.path("folder.png"))
+        os.symlink(self.path("pipe.png"), self.path("link-to-pipe.png"))
+        os.symlink(self.good, self.path("link-to-file.png"))
+        for name in ("pipe.png", "folder.png", "link-to-pipe.png"):
+            for way in ([], ["--dump", self.path("d")]):
+                with self.subTest(name=name, way=way):
+                    self.fails(*way, self.path(name), names=[name + ": it is no regular file"])
+        self.fails("/dev/null", names=["/dev/null: it is no regular file"])
+        caption("--max-tokens", "1", self.path("link-to-file.png"))
+
+    def test_output_full(self):
+        command = (CAPTION, "--model", SMALL, "--max-tokens", "2")
+        self.loses_output(CAPTION, "--version")
+        self.loses_output(*command, "--prompt", "x")
+        self.loses_output(*command, self.good)
+        self.loses_output(*command, "--timings", self.good, self.good)
+        self.loses_output(*command, "--prompt", "x", "--dump", self.path("d"), self.good)
+        errors = self.loses_output(*command, self.good, self.path("second.png"))
+        self.assertIn("second.png: not captioned", errors)
+
     def test_too_long_for_a_crop(self):
         write_rgb_png(self.path("long.png"), 1, 20000, b"\x80" * 60000)
         self.fails(self.path("long.png"), names=["long.png", "8192"])
@@ -173,6 +196,36 @@ class Errors(ToolTest):
         self.fails(names=["PICTURE"], status=2)
         self.assertIn(b"PICTURE", run(CAPTION, "--help")[0])
         self.assertRegex(run(CAPTION, "--version")[0], rb"^vlm-caption \d+\.\d+\.\d+\n$")
+
+    def test_ranges(self):
+        """Wrong numbers are refused before a model is looked for; the limits themselves are taken."""
+        ranges = (("--max-tokens", ("0", "-2"), ("1", "7"), "at least 1"),
+                  ("--temperature", ("-0.5", "100.00001", "nan"), ("0", "100"), "0 to 100"),
+                  ("--top-k", ("-2",), ("0", "5"), "at least 0"),
+                  ("--top-p", ("-0.1", "1.001", "nan"), ("0", "1"), "0 to 1"),
+                  ("--min-p", ("-0.1", "1.001"), ("0", "1"), "0 to 1"),
+                  ("--repetition-penalty", ("0", "0.0099", "100.1"), ("0.01", "100"), "0.01 to 100"),
+                  ("--seed", ("-2",), ("0", "9223372036854775807"), "at least 0"),
+                  ("--min-image-tokens", ("0", "8193"), ("1", "8192"), "1 to 8192"),
+                  ("--max-image-tokens", ("0", "8193", "2147483647"), ("1", "8192"), "1 to 8192"),
+                  ("--threads", ("-1", "-2", "1025"), ("0", "1024"), "0 to 1024"))
+        nowhere = self.path("nowhere")
+        for option, wrong, right, expected in ranges:
+            for value in wrong:
+                with self.subTest(option, value=value):
+                    message = "%s is %s, expected %s\n" % (option, value, expected)
+                    self.fails("%s=%s" % (option, value), "-p", "x", names=[message], status=2, model=nowhere)
+            for value in right:
+                with self.subTest(option, value=value):
+                    self.fails("%s=%s" % (option, value), "-p", "x", names=[nowhere], model=nowhere)
+
+    def test_limits_reach_the_engine(self):
+        """What the command line takes, the engine and the element take too."""
+        for pair in (("--top-p", "0"), ("--repetition-penalty", "0.01"), ("--repetition-penalty", "100"),
+                     ("--min-image-tokens", "1"), ("--max-image-tokens", "8192"), ("--threads", "1024")):
+            with self.subTest(pair):
+                caption(*pair, "--max-tokens", "1", "--temperature", "1", "--timings", self.good)
+                caption(*pair, "--max-tokens", "1", "--temperature", "1", self.good)
 
     def test_dump_folder(self):
         self.fails("--prompt", "x", "--dump", os.path.join(self.good, "d"), names=["good.png"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """vlm-model: tokens, against the goldens of the tokenizers library."""
 
+import errno
 import json
 import os
 
@@ -62,6 +63,43 @@ class Tokens(ToolTest):
         _, errors = run(MODEL_TOOL, "synth", "--preset", "lfm9", self.path("x"), status=1)
         self.assertIn("lfm9", errors)
         self.assertIn("lfm2.5-vl-450m", errors)
+
+    def test_nul_among_ids(self):
+        for line in (b"1\0\n", b"\0\n", b"1 \0 2\n"):
+            out, errors = run(MODEL_TOOL, "detokenize", SMALL, stdin=b"17\n" + line, status=1)
+            self.assertIn("line 2", errors)
+            self.assertIn("NUL", errors)
+            self.assertEqual(out.count(b"\n"), 1)
+
+    def test_unknown_ids(self):
+        with open(os.path.join(SMALL, "tokenizer.json"), encoding="utf-8") as f:
+            tokenizer = json.load(f)
+        added = [token["id"] for token in tokenizer["added_tokens"]]
+        size = 1 + max(added + list(tokenizer["model"]["vocab"].values()))
+        last, _ = run(MODEL_TOOL, "detokenize", SMALL, stdin="%d\n" % (size - 1))
+        self.assertGreater(len(last), 1)
+        for unknown in (size, 2 ** 31 - 1, 2 ** 32 + 17):
+            for options in ([], ["--json"]):
+                out, errors = run(MODEL_TOOL, "detokenize", *options, SMALL, stdin="17\n17 %d\n" % unknown, status=1)
+                self.assertIn("line 2", errors)
+                self.assertIn("id %d " % unknown, errors)
+                self.assertIn(" %d ids" % size, errors)
+                self.assertEqual(out.count(b"\n"), 1)
+
+    def test_unreadable_input(self):
+        folder = os.open(self.path(), os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        for command in ("tokenize", "detokenize"):
+            _, errors = run(MODEL_TOOL, command, SMALL, stdin=folder, status=1)
+            self.assertIn("standard input: " + os.strerror(errno.EISDIR), errors)
+            self.assertEqual(run(MODEL_TOOL, command, SMALL), (b"", ""))
+
+    def test_output_full(self):
+        self.loses_output(MODEL_TOOL, "--version")
+        for command, line in (("tokenize", "word\n"), ("detokenize", "17\n")):
+            # Held back to the end, and far more than is held back.
+            self.loses_output(MODEL_TOOL, command, SMALL, stdin=line)
+            self.loses_output(MODEL_TOOL, command, SMALL, stdin=line * 20000)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """What the tests of the tools share: running them, reading .npy, writing PNG. Standard library only."""
 
 import array
+import errno
 import json
 import os
 import struct
@@ -17,13 +18,17 @@ MODEL_TOOL = os.environ["VLM_MODEL"]
 SMALL = os.path.join(GOLDEN, "models", "lfm25")
 
 
-def run(*command, stdin=b"", env=None, status=0):
-    """Runs a program; returns its standard output and error as bytes and text."""
+def run(*command, stdin=b"", stdout=subprocess.PIPE, env=None, status=0):
+    """Runs a program; returns its standard output and error as bytes and text.
+
+    stdin is what the program reads, or a file descriptor to read from; stdout may be one to write to.
+    """
     if isinstance(stdin, str):
         stdin = stdin.encode()
+    source = {"stdin": stdin} if isinstance(stdin, int) else {"input": stdin}
     merged = dict(os.environ, **(env or {}))
     merged = {key: value for key, value in merged.items() if value is not None}
-    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=merged)
+    done = subprocess.run(command, **source, stdout=stdout, stderr=subprocess.PIPE, env=merged, timeout=120)
     errors = done.stderr.decode("utf-8", "replace")
     if done.returncode != status:
         raise AssertionError("%r gave %d, not %d:\n%s" % (command, done.returncode, status, errors))
@@ -119,6 +124,14 @@ def write_rgb_png(path, w, h, rgb, chunks=()):
 
 
 class ToolTest(unittest.TestCase):
+    def loses_output(self, *command, stdin=b""):
+        """The program's standard output takes nothing: it must say so and fail. Returns its errors."""
+        with open("/dev/full", "wb") as full:
+            _, errors = run(*command, stdin=stdin, stdout=full.fileno(), status=1)
+        self.assertIn("standard output: " + os.strerror(errno.ENOSPC), errors)
+        self.assertEqual(errors.count("standard output"), 1, errors)
+        return errors
+
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="vlm-tools-", dir=os.environ.get("VLM_SCRATCH"))
         self.addCleanup(self.scratch.cleanup)
