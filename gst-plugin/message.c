@@ -92,6 +92,9 @@ gst_vlm_message_post_model_error (GstElement *element, const gchar *path, const 
     GST_ELEMENT_ERROR (element, STREAM, FORMAT,
         ("The model at \"%s\" is damaged or of a kind that is not supported.", path),
         ("%s", error->message));
+  else if (g_error_matches (error, VLM_ERROR, VLM_ERROR_SETTINGS))
+    GST_ELEMENT_ERROR (element, LIBRARY, SETTINGS,
+        ("The model at \"%s\" cannot be used with these settings.", path), ("%s", error->message));
   else
     GST_ELEMENT_ERROR (element, LIBRARY, INIT, ("The model at \"%s\" cannot be used here.", path),
         ("%s", error->message));

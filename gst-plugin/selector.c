@@ -2,6 +2,7 @@
 
 #include "config.h"
 
+#include "clocktime.h"
 #include "selector.h"
 
 void
@@ -15,13 +16,6 @@ gst_vlm_selector_reset (GstVlmSelector *selector)
   selector->due = GST_CLOCK_TIME_NONE;
 }
 
-/* Saturates below GST_CLOCK_TIME_NONE: an interval of 500 years means never again. */
-static GstClockTime
-add_time (GstClockTime time, GstClockTime step)
-{
-  return step < GST_CLOCK_TIME_NONE - 1 - time ? time + step : GST_CLOCK_TIME_NONE - 1;
-}
-
 /* The frame's time: its PTS if that moved, else a step on from the previous frame. */
 static GstClockTime
 reckon_time (
@@ -31,10 +25,10 @@ reckon_time (
     return pts;
 
   if (GST_CLOCK_TIME_IS_VALID (duration) && duration > 0)
-    return add_time (selector->last_time, duration);
+    return gst_vlm_clock_time_add (selector->last_time, duration);
 
   if (GST_CLOCK_TIME_IS_VALID (selector->last_clock) && clock > selector->last_clock)
-    return add_time (selector->last_time, clock - selector->last_clock);
+    return gst_vlm_clock_time_add (selector->last_time, clock - selector->last_clock);
 
   return selector->last_time;
 }
@@ -56,15 +50,15 @@ gst_vlm_selector_select (GstVlmSelector *selector, GstClockTime pts, GstClockTim
 
   /* The interval may have been shortened since the due time was set. */
   if (!first)
-    selector->due = MIN (selector->due, add_time (selector->last_selected, interval));
+    selector->due = MIN (selector->due, gst_vlm_clock_time_add (selector->last_selected, interval));
 
   selected = first || time >= selector->due || jumped_back (selector, time, interval);
   if (selected) {
-    GstClockTime next = first ? 0 : add_time (selector->due, interval);
+    GstClockTime next = first ? 0 : gst_vlm_clock_time_add (selector->due, interval);
 
     /* Off the grid after a jump either way: a new grid starts here. */
-    if (next <= time || next > add_time (time, interval))
-      next = add_time (time, interval);
+    if (next <= time || next > gst_vlm_clock_time_add (time, interval))
+      next = gst_vlm_clock_time_add (time, interval);
     selector->due = next;
     selector->last_selected = time;
     selector->started = TRUE;

@@ -12,6 +12,9 @@
 #define DEFAULT_PRECISION VLM_PRECISION_AUTO
 #define DEFAULT_TILING VLM_TILING_AUTO
 #define AS_THE_MODEL_SAYS -1
+/* Limits of the engine, which refuses every frame beyond them. */
+#define LEAST_PENALTY 0.01
+#define MOST_IMAGE_TOKENS 8192
 
 enum
 {
@@ -194,6 +197,9 @@ gst_vlm_settings_fill_request (const GstVlmSettings *settings, VlmRequest *reque
   request->seed = settings->seed < 0 ? 0 : (guint64) settings->seed;
   request->min_image_tokens = settings->min_image_tokens;
   request->max_image_tokens = settings->max_image_tokens;
+  /* They are set one after the other, so that they may contradict each other for a while. */
+  if (settings->max_image_tokens != AS_THE_MODEL_SAYS)
+    request->min_image_tokens = MIN (settings->min_image_tokens, settings->max_image_tokens);
   request->tiling = settings->tiling;
   request->n_threads = settings->threads;
 }
@@ -270,7 +276,8 @@ install_sampling (GObjectClass *klass)
           -1, 1, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_REPETITION_PENALTY,
       g_param_spec_double ("repetition-penalty", "Repetition penalty",
-          "Divides the score of tokens that were used before; above 0, and 1 is none. -1 is what "
+          "Divides the score of tokens that were used before; at least 0.01, and 1 is none. -1 is "
+          "what "
           "the model's files say, else 1.",
           -1, 100, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_SEED,
@@ -285,14 +292,14 @@ install_picture (GObjectClass *klass)
 {
   g_object_class_install_property (klass, PROP_MIN_IMAGE_TOKENS,
       g_param_spec_int ("min-image-tokens", "Minimum image tokens",
-          "Fewest tokens that a picture becomes, at least 1: small ones are enlarged. -1 is what "
-          "the model's files say.",
-          -1, G_MAXINT, AS_THE_MODEL_SAYS, PLAYING));
+          "Fewest tokens that a picture becomes, at least 1 and no more than max-image-tokens: "
+          "small ones are enlarged. -1 is what the model's files say.",
+          -1, MOST_IMAGE_TOKENS, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_MAX_IMAGE_TOKENS,
       g_param_spec_int ("max-image-tokens", "Maximum image tokens",
           "Most tokens that an untiled picture or the thumbnail of a tiled one becomes, at least "
           "1; fewer are faster and see less. -1 is what the model's files say.",
-          -1, G_MAXINT, AS_THE_MODEL_SAYS, PLAYING));
+          -1, MOST_IMAGE_TOKENS, AS_THE_MODEL_SAYS, PLAYING));
   g_object_class_install_property (klass, PROP_TILING,
       g_param_spec_enum ("tiling", "Tiling",
           "Whether large pictures are cut into tiles, which shows the model more detail and takes "
@@ -324,21 +331,21 @@ take_int (gint *field, const GValue *value, gint least, const gchar **refused)
   gint number = g_value_get_int (value);
 
   if (number != AS_THE_MODEL_SAYS && number < least) {
-    *refused = "it must be -1 or at least 1";
+    *refused = least > 0 ? "it must be -1 or at least 1" : "it must be -1 or not negative";
     return FALSE;
   }
   *field = number;
   return TRUE;
 }
 
-/* -1 or not negative; with positive, not 0 either. */
+/* -1 or at least least, and a number. */
 static gboolean
-take_double (gdouble *field, const GValue *value, gboolean positive, const gchar **refused)
+take_double (gdouble *field, const GValue *value, gdouble least, const gchar **refused)
 {
   gdouble number = g_value_get_double (value);
 
-  if (number != AS_THE_MODEL_SAYS && !(positive ? number > 0 : number >= 0)) {
-    *refused = positive ? "it must be -1 or above 0" : "it must be -1 or not negative";
+  if (number != AS_THE_MODEL_SAYS && !(number >= least)) {
+    *refused = least > 0 ? "it must be -1 or at least 0.01" : "it must be -1 or not negative";
     return FALSE;
   }
   *field = number;
@@ -403,13 +410,13 @@ gst_vlm_settings_set (
     case PROP_MAX_IMAGE_TOKENS:
       return take_int (&settings->max_image_tokens, value, 1, refused);
     case PROP_TEMPERATURE:
-      return take_double (&settings->temperature, value, FALSE, refused);
+      return take_double (&settings->temperature, value, 0, refused);
     case PROP_TOP_P:
-      return take_double (&settings->top_p, value, TRUE, refused);
+      return take_double (&settings->top_p, value, 0, refused);
     case PROP_MIN_P:
-      return take_double (&settings->min_p, value, FALSE, refused);
+      return take_double (&settings->min_p, value, 0, refused);
     case PROP_REPETITION_PENALTY:
-      return take_double (&settings->repetition_penalty, value, TRUE, refused);
+      return take_double (&settings->repetition_penalty, value, LEAST_PENALTY, refused);
     default:
       return set_general (settings, id, value);
   }

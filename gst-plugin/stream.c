@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "captionmeta.h"
+#include "clocktime.h"
 #include "frame.h"
 #include "mode.h"
 #include "vlmcaption-private.h"
@@ -11,22 +12,50 @@
 
 /* ---- Video -------------------------------------------------------------------------------- */
 
+/* Of a frame or gap with a PTS: the part that lies in the segment; FALSE if there is none. */
+static gboolean
+cut_to_segment (GstVlmCaption *self, const GstVlmTimes *times, GstVlmTextFrame *part)
+{
+  GstClockTime duration = GST_CLOCK_TIME_IS_VALID (times->duration) ? times->duration : 0;
+  /* An overlay waits for text beyond the start of a frame, however short the frame is. */
+  GstClockTime end = gst_vlm_clock_time_add (times->pts, MAX (duration, 1));
+
+  if (self->segment.format != GST_FORMAT_TIME
+      || !gst_segment_clip (
+          &self->segment, GST_FORMAT_TIME, times->pts, end, &part->start, &part->end))
+    return FALSE;
+
+  part->cut_start = part->start != times->pts;
+  part->cut_end = part->end != end;
+  part->end = MAX (part->end, gst_vlm_clock_time_add (part->start, 1));
+  return TRUE;
+}
+
+/* Fills in stream time and running time: those at which the frame begins to be seen. */
+static void
+map_to_segment (GstVlmCaption *self, GstVlmTimes *times)
+{
+  GstVlmTextFrame part;
+
+  times->stream_time = GST_CLOCK_TIME_NONE;
+  times->running_time = GST_CLOCK_TIME_NONE;
+  if (!GST_CLOCK_TIME_IS_VALID (times->pts) || !cut_to_segment (self, times, &part))
+    return;
+
+  times->stream_time = gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME, part.start);
+  times->running_time = gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, part.start);
+}
+
 static void
 read_times (GstVlmCaption *self, GstBuffer *buffer, GstVlmTimes *times)
 {
   times->pts = GST_BUFFER_PTS (buffer);
   times->duration = GST_BUFFER_DURATION (buffer);
-  times->stream_time = GST_CLOCK_TIME_NONE;
-  times->running_time = GST_CLOCK_TIME_NONE;
-
   if (!GST_CLOCK_TIME_IS_VALID (times->duration) && GST_VIDEO_INFO_FPS_N (&self->info) > 0)
     times->duration = gst_util_uint64_scale_int (
         GST_SECOND, GST_VIDEO_INFO_FPS_D (&self->info), GST_VIDEO_INFO_FPS_N (&self->info));
 
-  if (self->segment.format == GST_FORMAT_TIME && GST_CLOCK_TIME_IS_VALID (times->pts)) {
-    times->stream_time = gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME, times->pts);
-    times->running_time = gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times->pts);
-  }
+  map_to_segment (self, times);
 
   g_mutex_lock (&self->lock);
   self->now = *times;
@@ -127,14 +156,16 @@ send_text (GstVlmCaption *self, const GstVlmTimes *times, GstVlmAnswer *answer)
   GstVlmTextFrame frame;
   GstClockTime oldest;
 
-  if (text == NULL || !GST_CLOCK_TIME_IS_VALID (times->running_time))
+  if (text == NULL)
+    goto done;
+  if (!GST_CLOCK_TIME_IS_VALID (times->pts)) {
+    gst_vlm_text_pad_untimed_frame (text);
+    goto done;
+  }
+  if (!cut_to_segment (self, times, &frame))
     goto done;
 
   oldest = gst_vlm_worker_get_oldest_pts (self->worker, self->serial);
-  frame.start = times->pts;
-  frame.end = times->pts + (GST_CLOCK_TIME_IS_VALID (times->duration) ? times->duration : 0);
-  /* An overlay waits for text beyond the start of a frame, however short the frame is. */
-  frame.end = MAX (frame.end, frame.start + 1);
   frame.due = gst_vlm_selector_get_due (&self->selector);
   frame.settled = GST_CLOCK_TIME_IS_VALID (oldest) ? oldest : frame.end;
   frame.answer = answer;
@@ -252,9 +283,6 @@ take_gap (GstVlmCaption *self, GstEvent *event)
   GstVlmAnswer *answer = gst_vlm_caption_get_answer (self);
 
   gst_event_parse_gap (event, &times.pts, &times.duration);
-  times.running_time = GST_CLOCK_TIME_NONE;
-  if (self->segment.format == GST_FORMAT_TIME)
-    times.running_time = gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, times.pts);
   send_text (self, &times, answer);
   g_clear_pointer (&answer, gst_vlm_answer_unref);
 }

@@ -2,6 +2,7 @@
 
 #include "config.h"
 
+#include "clocktime.h"
 #include "textpad.h"
 #include "textpeer.h"
 
@@ -18,6 +19,8 @@ GST_DEBUG_CATEGORY_EXTERN (gst_vlm_caption_debug);
 #define MUXER_SLICE (10 * GST_SECOND)
 /* Captions that a peer does not take are kept up to this number. */
 #define MOST_QUEUED 256
+/* How long releasing the pad waits for a peer that has just been given something. */
+#define RELEASE_TIMEOUT (200 * G_TIME_SPAN_MILLISECOND)
 
 struct _GstVlmTextPad
 {
@@ -30,9 +33,11 @@ struct _GstVlmTextPad
   GCond cond; /* anything for the thread to do */
 
   gboolean flushing;  /* also while the pad is inactive */
+  gboolean busy;      /* the thread is in the peer, which may block */
   GstFlowReturn flow; /* once it is an error, nothing more is sent */
   GstVlmTextPlan plan;
   gboolean know_style; /* FALSE after each new link */
+  GstVlmTextPeer peer; /* once the style is known */
   gboolean sync;
 
   guint group_id; /* of the video, 0 if it has none */
@@ -41,6 +46,9 @@ struct _GstVlmTextPad
   gboolean need_stream_start;
   gboolean need_segment;
   gboolean reverse; /* the segment is played backwards: no text */
+  gboolean started; /* the peer has data of this segment to preroll on */
+  gboolean ended;   /* video has ended */
+  gboolean late;    /* linked after that, and nothing has been sent since */
 
   gboolean may_wait;   /* the peer may hold video back until it has text */
   gint64 frame_since;  /* when the frame came that downstream has not taken; 0: none */
@@ -111,6 +119,7 @@ find_style (GstVlmTextPad *self)
 
   g_mutex_lock (&self->lock);
   sync = self->sync;
+  self->peer = peer;
   if (peer == GST_VLM_TEXT_PEER_OVERLAY)
     style = sync ? GST_VLM_TEXT_SLICES : GST_VLM_TEXT_HELD;
   else if (peer == GST_VLM_TEXT_PEER_OTHER && sync)
@@ -153,6 +162,15 @@ on_linked (GstPad *pad, GstPad *peer, gpointer user_data)
   self->know_style = FALSE;
   self->need_stream_start = TRUE;
   self->flow = GST_FLOW_OK;
+  if (self->ended) {
+    /* No frame will come that would bring the events. */
+    gst_vlm_text_plan_restart (&self->plan);
+    g_queue_clear_full (&self->plan.out, (GDestroyNotify) gst_mini_object_unref);
+    put_stream_events (self);
+    self->eos_deadline = g_get_monotonic_time () + EOS_TIMEOUT;
+    self->late = TRUE;
+    g_cond_signal (&self->cond);
+  }
   g_mutex_unlock (&self->lock);
 }
 
@@ -244,6 +262,17 @@ is_drained (GstVlmTextPad *self)
       || self->idle (self->serial, self->user_data);
 }
 
+/* A sink that is linked after the end of video may be started later still, and would miss it. */
+static gboolean
+peer_is_active (GstVlmTextPad *self)
+{
+  GstPad *peer = gst_pad_get_peer (GST_PAD (self));
+  gboolean active = peer != NULL && GST_PAD_IS_ACTIVE (peer);
+
+  gst_clear_object (&peer);
+  return active;
+}
+
 /* Waits for the next thing to send. Called with the lock; NULL when flushing. */
 static GstMiniObject *
 wait_for_item (GstVlmTextPad *self)
@@ -251,6 +280,11 @@ wait_for_item (GstVlmTextPad *self)
   while (!self->flushing) {
     gint64 now = g_get_monotonic_time ();
 
+    if (self->late && !peer_is_active (self)) {
+      g_cond_wait_until (&self->cond, &self->lock, now + EOS_POLL);
+      continue;
+    }
+    self->late = FALSE;
     if (!g_queue_is_empty (&self->plan.out))
       return g_queue_pop_head (&self->plan.out);
 
@@ -284,12 +318,19 @@ run_task (gpointer user_data)
 
   g_mutex_lock (&self->lock);
   item = wait_for_item (self);
+  self->busy = item != NULL;
   g_mutex_unlock (&self->lock);
 
-  if (item != NULL)
-    send_item (self, item);
-  else
+  if (item == NULL) {
     gst_pad_pause_task (GST_PAD (self));
+    return;
+  }
+  send_item (self, item);
+
+  g_mutex_lock (&self->lock);
+  self->busy = FALSE;
+  g_cond_broadcast (&self->cond);
+  g_mutex_unlock (&self->lock);
 }
 
 /* ---- From the video pad ------------------------------------------------------------------- */
@@ -312,6 +353,8 @@ gst_vlm_text_pad_stream_start (GstVlmTextPad *self, GstEvent *stream_start)
   self->group_id = 0;
   gst_event_parse_group_id (stream_start, &self->group_id);
   self->need_stream_start = TRUE;
+  self->ended = FALSE;
+  self->late = FALSE;
   self->eos_deadline = 0;
   self->flow = GST_FLOW_OK;
   g_mutex_unlock (&self->lock);
@@ -330,6 +373,9 @@ gst_vlm_text_pad_segment (GstVlmTextPad *self, GstEvent *event, guint serial)
   gst_event_replace (&self->segment, event);
   self->need_segment = TRUE;
   self->reverse = segment->rate < 0;
+  self->started = FALSE;
+  self->ended = FALSE;
+  self->late = FALSE;
   self->serial = serial;
   wake_unlock (self);
 }
@@ -345,6 +391,7 @@ gst_vlm_text_pad_frame (GstVlmTextPad *self, const GstVlmTextFrame *frame)
     goto nothing;
 
   put_stream_events (self);
+  self->started = TRUE;
   self->frame_since = g_get_monotonic_time ();
   if (!self->reverse) {
     guint before = g_queue_get_length (&self->plan.out);
@@ -363,6 +410,30 @@ gst_vlm_text_pad_frame (GstVlmTextPad *self, const GstVlmTextFrame *frame)
 
 nothing:
   g_mutex_unlock (&self->lock);
+}
+
+void
+gst_vlm_text_pad_untimed_frame (GstVlmTextPad *self)
+{
+  const GstSegment *segment;
+
+  if (!gst_vlm_text_pad_prepare (self))
+    return;
+
+  g_mutex_lock (&self->lock);
+  /* An overlay throws such frames away, and the gap would let the first one that it draws pass
+   * before its text has come. */
+  if (self->flushing || self->flow != GST_FLOW_OK || self->segment == NULL || self->started
+      || self->reverse || self->peer == GST_VLM_TEXT_PEER_OVERLAY) {
+    g_mutex_unlock (&self->lock);
+    return;
+  }
+
+  put_stream_events (self);
+  gst_event_parse_segment (self->segment, &segment);
+  g_queue_push_tail (&self->plan.out, gst_event_new_gap (segment->start, 1));
+  self->started = TRUE;
+  wake_unlock (self);
 }
 
 void
@@ -388,6 +459,10 @@ gst_vlm_text_pad_answer (GstVlmTextPad *self, GstVlmAnswer *answer)
 void
 gst_vlm_text_pad_eos (GstVlmTextPad *self)
 {
+  g_mutex_lock (&self->lock);
+  self->ended = TRUE;
+  g_mutex_unlock (&self->lock);
+
   if (!gst_vlm_text_pad_prepare (self))
     return;
 
@@ -434,6 +509,9 @@ forget_stream (GstVlmTextPad *self)
   /* Its events may have been queued and never sent. */
   self->need_stream_start = TRUE;
   self->reverse = FALSE;
+  self->started = FALSE;
+  self->ended = FALSE;
+  self->late = FALSE;
   self->eos_deadline = 0;
   self->frame_since = 0;
   self->flow = GST_FLOW_OK;
@@ -453,21 +531,32 @@ gst_vlm_text_pad_flush_stop (GstVlmTextPad *self, GstEvent *flush_stop)
     gst_pad_start_task (GST_PAD (self), run_task, self, NULL);
 }
 
-void
+gboolean
 gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
 {
-  gboolean overlay;
+  gint64 deadline = g_get_monotonic_time () + RELEASE_TIMEOUT;
+  gboolean overlay, busy;
 
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
-  overlay = self->know_style && self->plan.style != GST_VLM_TEXT_CUES;
-  g_cond_signal (&self->cond);
+  overlay = self->know_style && self->peer == GST_VLM_TEXT_PEER_OVERLAY;
+  g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 
   /* An overlay blocks its text until the video needs it, which may be never. A new link starts
-   * with STREAM_START, which ends this flush. */
-  if (overlay)
+   * with STREAM_START, which ends this flush. A muxer would flush all that it writes. */
+  if (overlay) {
     gst_pad_push_event (GST_PAD (self), gst_event_new_flush_start ());
+    return TRUE;
+  }
+
+  g_mutex_lock (&self->lock);
+  while (self->busy && g_cond_wait_until (&self->cond, &self->lock, deadline))
+    continue;
+  busy = self->busy;
+  g_mutex_unlock (&self->lock);
+
+  return !busy;
 }
 
 /* ---- GObject ------------------------------------------------------------------------------ */

@@ -40,6 +40,8 @@ gboolean gst_vlm_text_pad_prepare (GstVlmTextPad *pad);
 void gst_vlm_text_pad_stream_start (GstVlmTextPad *pad, GstEvent *stream_start);
 void gst_vlm_text_pad_segment (GstVlmTextPad *pad, GstEvent *segment, guint serial);
 void gst_vlm_text_pad_frame (GstVlmTextPad *pad, const GstVlmTextFrame *frame);
+/* A frame without a timestamp: it has no place in the text, but a sink can preroll. */
+void gst_vlm_text_pad_untimed_frame (GstVlmTextPad *pad);
 /* Downstream has taken the frame: it was not waiting for text. */
 void gst_vlm_text_pad_frame_taken (GstVlmTextPad *pad);
 void gst_vlm_text_pad_eos (GstVlmTextPad *pad);
@@ -49,8 +51,12 @@ void gst_vlm_text_pad_flush_stop (GstVlmTextPad *pad, GstEvent *flush_stop);
 /* A caption was made; from any thread. Those of an earlier serial are ignored. */
 void gst_vlm_text_pad_answer (GstVlmTextPad *pad, GstVlmAnswer *answer);
 
-/* Before the pad is taken away: lets go of a peer that blocks. */
-void gst_vlm_text_pad_release_peer (GstVlmTextPad *pad);
+/*
+ * Before the pad is taken away: nothing more is sent, and an overlay that blocks lets go. FALSE if
+ * the peer still holds the pad's thread: to deactivate the pad then waits for the peer, which in
+ * PAUSED may take for ever.
+ */
+gboolean gst_vlm_text_pad_release_peer (GstVlmTextPad *pad);
 
 G_END_DECLS
 

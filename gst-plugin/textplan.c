@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "clocktime.h"
 #include "textplan.h"
 
 #define LONGEST_CUE (10 * GST_SECOND)
@@ -35,6 +36,7 @@ gst_vlm_text_plan_restart (GstVlmTextPlan *plan)
   g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
   plan->position = GST_CLOCK_TIME_NONE;
   plan->video_end = GST_CLOCK_TIME_NONE;
+  plan->spent = FALSE;
 }
 
 /* ---- Pieces ------------------------------------------------------------------------------- */
@@ -95,7 +97,10 @@ end_cue (GstVlmTextPlan *plan, GstClockTime end)
 {
   GstClockTime start = plan->shown->times.pts;
 
-  end = MIN (end, start + LONGEST_CUE);
+  /* The frame may begin before the segment, where nothing can be sent. */
+  if (GST_CLOCK_TIME_IS_VALID (plan->position))
+    start = MAX (start, plan->position);
+  end = MIN (end, gst_vlm_clock_time_add (start, LONGEST_CUE));
   if (end > start)
     put_text (plan, plan->shown, start, end);
   g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
@@ -119,7 +124,8 @@ cue_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
     plan->position = frame->start;
   }
 
-  if (plan->shown != NULL && frame->end > plan->shown->times.pts + LONGEST_CUE)
+  if (plan->shown != NULL
+      && frame->end > gst_vlm_clock_time_add (plan->shown->times.pts, LONGEST_CUE))
     end_cue (plan, frame->end);
   if (plan->shown == NULL)
     skip_to (plan, MIN (frame->settled, frame->end));
@@ -162,20 +168,19 @@ gst_vlm_text_plan_hurry (GstVlmTextPlan *plan)
 
 /* ---- Slices and held text ----------------------------------------------------------------- */
 
+/* An overlay draws nothing on this frame and lets it pass when its text has gone on behind it. */
 static void
-slice_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+pass_undrawn (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
 {
-  GstClockTime end = frame->start + plan->longest_slice;
+  put_gap (plan, frame->start, frame->end);
+  plan->position = frame->end;
+  plan->spent = TRUE;
+}
 
-  if (!GST_CLOCK_TIME_IS_VALID (plan->position))
-    plan->position = frame->start;
-
-  if (frame->answer == NULL || *frame->answer->text == '\0') {
-    skip_to (plan, frame->end);
-    return;
-  }
-  if (plan->position > frame->start)
-    return;
+static void
+put_slice (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+{
+  GstClockTime end = gst_vlm_clock_time_add (frame->start, plan->longest_slice);
 
   /* The frame that is selected next brings its own text. */
   if (GST_CLOCK_TIME_IS_VALID (frame->due))
@@ -183,7 +188,24 @@ slice_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
   skip_to (plan, frame->start);
   put_text (plan, frame->answer, frame->start, end);
   if (plan->looked_ahead)
-    put_gap (plan, end, end + 1);
+    put_gap (plan, end, gst_vlm_clock_time_add (end, 1));
+}
+
+static void
+slice_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+{
+  if (!GST_CLOCK_TIME_IS_VALID (plan->position))
+    plan->position = frame->start;
+
+  if (!plan->looked_ahead && frame->cut_start) {
+    pass_undrawn (plan, frame);
+    return;
+  }
+  if (frame->answer == NULL || *frame->answer->text == '\0')
+    skip_to (plan, frame->end);
+  else if (plan->spent || plan->position <= frame->start)
+    put_slice (plan, frame);
+  plan->spent = !plan->looked_ahead && (frame->cut_end || frame->end >= plan->position);
 }
 
 static void
@@ -192,13 +214,18 @@ hold_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
   if (!GST_CLOCK_TIME_IS_VALID (plan->position))
     plan->position = frame->start;
 
-  if (frame->answer == NULL) {
+  if (frame->cut_start) {
+    pass_undrawn (plan, frame);
+    g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
+  } else if (frame->answer == NULL) {
     skip_to (plan, frame->end);
   } else if (frame->answer != plan->shown) {
-    put_text (plan, frame->answer, frame->start, frame->start + FOR_EVER);
+    put_text (plan, frame->answer, frame->start, gst_vlm_clock_time_add (frame->start, FOR_EVER));
     g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
     plan->shown = gst_vlm_answer_ref (frame->answer);
   }
+  if (frame->cut_end || frame->end >= plan->position)
+    g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
 }
 
 void

@@ -9,9 +9,15 @@
  * SLICES  for peers that let video pass only as far as they have text: an overlay behind video
  *         that waits for its captions, and muxers. The caption of the frame that passes, in
  *         contiguous slices that never reach beyond the next selected frame. Such a peer blocks
- *         its text, so this needs a thread of its own.
+ *         its text, so this needs a thread of its own. An overlay lets go of a slice at the first
+ *         frame that ends with it or later; if the next frame starts before that end, a new slice
+ *         starts there, too.
  * HELD    for an overlay beside video that does not wait. A caption starts when it arrives and
  *         lasts practically for ever; STREAM_START before the next one makes the overlay let go.
+ *
+ * An overlay compares text with the whole frame, not with its part in the segment: on a frame that
+ * begins before the segment it draws nothing and lets go of what it has, and on one that ends after
+ * it, it lets go once it has drawn.
  */
 
 #ifndef GST_VLM_TEXT_PLAN_H
@@ -30,7 +36,9 @@ typedef enum
 
 typedef struct
 {
-  GstClockTime start, end; /* of the video frame; end > start */
+  GstClockTime start, end; /* of the video frame, cut to the segment; end > start */
+  gboolean cut_start;      /* it begins before the segment */
+  gboolean cut_end;        /* it ends after the segment */
   GstClockTime due;        /* the next frame is selected at or after this; may be NONE */
   GstClockTime settled;    /* no caption that is still to come starts before this */
   GstVlmAnswer *answer;    /* the caption in force on this frame, or NULL; borrowed */
@@ -43,6 +51,7 @@ typedef struct
   gboolean looked_ahead;  /* SLICES: the peer must see where the next slice will start */
   GQueue out;             /* GstBuffer and GstEvent, in the order to send */
   GstClockTime position;  /* what has been sent reaches up to here; NONE: nothing was */
+  gboolean spent;         /* SLICES: an overlay has let go of the text it had */
   GstClockTime video_end; /* of the last frame; NONE: none came */
   GstVlmAnswer *shown;    /* CUES: its end is not known; HELD: what the overlay has */
 } GstVlmTextPlan;

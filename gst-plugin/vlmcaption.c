@@ -180,6 +180,11 @@ catch_up (GstVlmCaption *self, GstVlmTextPad *text)
     gst_vlm_text_pad_segment (text, event, serial);
     gst_event_unref (event);
   }
+  event = gst_pad_get_sticky_event (self->sink, GST_EVENT_EOS, 0);
+  if (event != NULL) {
+    gst_vlm_text_pad_eos (text);
+    gst_event_unref (event);
+  }
 }
 
 static GstPad *
@@ -220,6 +225,13 @@ taken:
   return NULL;
 }
 
+/* Not gst_pad_set_active(), which does nothing to a pad that has been taken away. */
+static void
+stop_released (GstElement *element, gpointer pad)
+{
+  gst_pad_stop_task (pad);
+}
+
 static void
 gst_vlm_caption_release_pad (GstElement *element, GstPad *pad)
 {
@@ -233,8 +245,11 @@ gst_vlm_caption_release_pad (GstElement *element, GstPad *pad)
   gst_flow_combiner_remove_pad (self->combiner, pad);
   g_mutex_unlock (&self->lock);
 
-  gst_vlm_text_pad_release_peer (text);
-  gst_pad_set_active (pad, FALSE);
+  if (gst_vlm_text_pad_release_peer (text))
+    gst_pad_set_active (pad, FALSE);
+  else
+    /* A muxer or a sink that does not play: the thread ends when it plays on or stops. */
+    gst_element_call_async (element, stop_released, gst_object_ref (pad), gst_object_unref);
   gst_element_remove_pad (element, pad);
   gst_object_unref (text);
 }

@@ -198,6 +198,10 @@ vlm_model_check_path (const gchar *path, GError **error)
     g_set_error (error, VLM_ERROR, VLM_ERROR_READ, "%s: permission denied", path);
     return FALSE;
   }
+  if (g_str_equal (path, "unsettled")) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS, "VLM_CPU is \"typo\"");
+    return FALSE;
+  }
   return TRUE;
 }
 

@@ -5,8 +5,8 @@
  * behaviour in time can then be tested without waiting for, or depending on, real arithmetic.
  *
  * A caption reads "<prompt> <first red byte of the picture>". Paths: "missing" is not found,
- * "unreadable" cannot be read, "damaged" fails while loading, "blind" sees no pictures; any other
- * loads, and vlm_builtin_model () is the built-in one.
+ * "unreadable" cannot be read, "unsettled" meets a wrong VLM_CPU, "damaged" fails while loading,
+ * "blind" sees no pictures; any other loads, and vlm_builtin_model () is the built-in one.
  */
 
 #ifndef SCRIPTED_ENGINE_H

@@ -103,6 +103,47 @@ test_refused (void)
   gst_object_unref (element);
 }
 
+/* What the engine refuses with every frame is refused here, and nothing else is. */
+static void
+test_limits (void)
+{
+  GstElement *element = gst_element_factory_make ("vlmcaption", NULL);
+  GParamSpecInt *tokens;
+  gdouble top_p, penalty;
+  guint i;
+
+  g_object_set (element, "top-p", 0.0, "repetition-penalty", 0.01, NULL);
+  g_test_expect_message (NULL, G_LOG_LEVEL_WARNING, "*repetition-penalty*");
+  g_object_set (element, "repetition-penalty", 0.009, NULL);
+  g_test_assert_expected_messages ();
+  g_object_get (element, "top-p", &top_p, "repetition-penalty", &penalty, NULL);
+  g_assert_cmpfloat (top_p, ==, 0);
+  g_assert_cmpfloat (penalty, ==, 0.01);
+
+  for (i = 0; i < 2; i++) {
+    tokens = G_PARAM_SPEC_INT (g_object_class_find_property (
+        G_OBJECT_GET_CLASS (element), i == 0 ? "min-image-tokens" : "max-image-tokens"));
+    g_assert_cmpint (tokens->minimum, ==, -1);
+    g_assert_cmpint (tokens->maximum, ==, 8192);
+  }
+  gst_object_unref (element);
+}
+
+/* Two limits that contradict each other do not make every frame fail: the upper one holds. */
+static void
+test_contradiction (void)
+{
+  Fixture *f =
+      fixture_new ("mode", "sync", "min-image-tokens", "100", "max-image-tokens", "50", NULL);
+  VlmRequest request;
+
+  g_assert_cmpint (fixture_push (f, 0), ==, GST_FLOW_OK);
+  request = scripted_get_request ();
+  g_assert_cmpint (request.min_image_tokens, ==, 50);
+  g_assert_cmpint (request.max_image_tokens, ==, 50);
+  fixture_free (f);
+}
+
 /* Settings reach the engine with the frame that was selected after they were set. */
 static void
 test_settings_reach_request (void)
@@ -178,6 +219,13 @@ static void
 test_unreadable (void)
 {
   check_refused_path ("unreadable", GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ);
+}
+
+/* A wrong setting is told at once, before a pipeline waits for the model. */
+static void
+test_unsettled (void)
+{
+  check_refused_path ("unsettled", GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_SETTINGS);
 }
 
 /* One error, and buffers pass until the application acts. */
@@ -517,9 +565,12 @@ main (int argc, char **argv)
   ADD ("/properties/inspection", test_inspection);
   ADD ("/properties/defaults", test_defaults);
   ADD ("/properties/refused", test_refused);
+  ADD ("/properties/limits", test_limits);
+  ADD ("/properties/contradiction", test_contradiction);
   ADD ("/properties/reach-request", test_settings_reach_request);
   ADD ("/model/missing", test_missing);
   ADD ("/model/unreadable", test_unreadable);
+  ADD ("/model/unsettled", test_unsettled);
   ADD ("/model/damaged", test_damaged);
   ADD ("/model/blind", test_blind);
   ADD ("/model/damaged-while-waiting", test_damaged_while_waiting);

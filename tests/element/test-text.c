@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "gst-plugin/textplan.h"
 #include "tests/element/element-helpers.h"
 #include "tests/element/scripted-engine.h"
 
@@ -12,211 +11,6 @@ GST_PLUGIN_STATIC_DECLARE (vlmcaption);
 
 #define MS GST_MSECOND
 #define NONE GST_CLOCK_TIME_NONE
-
-/* ---- The plan alone ----------------------------------------------------------------------- */
-
-/* What lies in the plan's queue as "gap 0+100 text 100+900:words", in ms; sub-ms gaps as "tick". */
-static gchar *
-take_plan (GstVlmTextPlan *plan)
-{
-  GString *s = g_string_new (NULL);
-  GstMiniObject *item;
-
-  while ((item = g_queue_pop_head (&plan->out)) != NULL) {
-    GstClockTime start, duration;
-
-    if (s->len > 0)
-      g_string_append_c (s, ' ');
-    if (GST_IS_EVENT (item)) {
-      gst_event_parse_gap (GST_EVENT_CAST (item), &start, &duration);
-      if (duration < MS)
-        g_string_append_printf (s, "tick %u", (guint) (start / MS));
-      else
-        g_string_append_printf (s, "gap %u+%u", (guint) (start / MS), (guint) (duration / MS));
-    } else {
-      GstBuffer *buffer = GST_BUFFER_CAST (item);
-      GstMapInfo map;
-
-      gst_buffer_map (buffer, &map, GST_MAP_READ);
-      g_string_append_printf (s, "text %u+%" G_GUINT64_FORMAT ":%.*s",
-          (guint) (GST_BUFFER_PTS (buffer) / MS), GST_BUFFER_DURATION (buffer) / MS,
-          (gint) map.size, (const gchar *) map.data);
-      gst_buffer_unmap (buffer, &map);
-    }
-    gst_mini_object_unref (item);
-  }
-  return g_string_free (s, FALSE);
-}
-
-#define check_plan(plan, expected)                                                                 \
-  G_STMT_START                                                                                     \
-  {                                                                                                \
-    g_autofree gchar *check_plan_found = take_plan (plan);                                         \
-    g_assert_cmpstr (check_plan_found, ==, expected);                                              \
-  }                                                                                                \
-  G_STMT_END
-
-static GstVlmAnswer *
-make_answer (GstClockTime pts, const gchar *text)
-{
-  GstVlmAnswer *answer = gst_vlm_answer_new ();
-
-  answer->times.pts = pts;
-  answer->text = g_strdup (text);
-  return answer;
-}
-
-/* A frame of 100 ms. */
-static void
-plan_frame (GstVlmTextPlan *plan, GstClockTime start, GstClockTime due, GstClockTime settled,
-    GstVlmAnswer *answer)
-{
-  GstVlmTextFrame frame = { start, start + 100 * MS, due, settled, answer };
-
-  gst_vlm_text_plan_frame (plan, &frame);
-}
-
-static void
-test_plan_cues (void)
-{
-  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
-  g_autoptr (GstVlmAnswer) b = make_answer (1000 * MS, "b");
-  g_autoptr (GstVlmAnswer) empty = make_answer (2000 * MS, "");
-  g_autoptr (GstVlmAnswer) c = make_answer (3000 * MS, "c");
-  GstVlmTextPlan plan;
-  guint i;
-
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
-
-  /* A sink can preroll at once, although the first caption is not there. */
-  plan_frame (&plan, 0, NONE, 0, NULL);
-  check_plan (&plan, "tick 0");
-  plan_frame (&plan, 100 * MS, NONE, 0, NULL);
-  check_plan (&plan, "");
-
-  /* A cue is sent when the next one is known, and starts at its own frame. */
-  gst_vlm_text_plan_answer (&plan, a);
-  check_plan (&plan, "");
-  gst_vlm_text_plan_answer (&plan, b);
-  check_plan (&plan, "text 0+1000:a");
-
-  /* An empty caption ends the one before and is a gap. */
-  gst_vlm_text_plan_answer (&plan, empty);
-  check_plan (&plan, "text 1000+1000:b");
-  for (i = 20; i < 30; i++)
-    plan_frame (&plan, i * 100 * MS, NONE, (i + 1) * 100 * MS, NULL);
-  check_plan (&plan, "gap 2000+1000");
-
-  /* No cue is longer than ten seconds. */
-  gst_vlm_text_plan_answer (&plan, c);
-  plan_frame (&plan, 12900 * MS, NONE, 13000 * MS, NULL);
-  check_plan (&plan, "");
-  plan_frame (&plan, 13000 * MS, NONE, 13100 * MS, NULL);
-  check_plan (&plan, "text 3000+10000:c gap 13000+100");
-
-  gst_vlm_text_plan_clear (&plan);
-}
-
-static void
-test_plan_cues_end (void)
-{
-  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
-  GstVlmTextPlan plan;
-
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
-  gst_vlm_text_plan_answer (&plan, a);
-  plan_frame (&plan, 0, NONE, 100 * MS, NULL);
-  plan_frame (&plan, 400 * MS, NONE, 500 * MS, NULL);
-  gst_vlm_text_plan_finish (&plan);
-  check_plan (&plan, "tick 0 text 0+500:a");
-
-  gst_vlm_text_plan_clear (&plan);
-}
-
-/* A gap never covers the place of a caption that is being made. */
-static void
-test_plan_cues_settled (void)
-{
-  g_autoptr (GstVlmAnswer) a = make_answer (200 * MS, "a");
-  GstVlmTextPlan plan;
-
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
-  plan_frame (&plan, 0, NONE, 100 * MS, NULL);
-  plan_frame (&plan, 100 * MS, NONE, 200 * MS, NULL);
-  plan_frame (&plan, 200 * MS, NONE, 200 * MS, NULL);
-  plan_frame (&plan, 300 * MS, NONE, 200 * MS, NULL);
-  check_plan (&plan, "tick 0 gap 0+200");
-  gst_vlm_text_plan_answer (&plan, a);
-  gst_vlm_text_plan_finish (&plan);
-  check_plan (&plan, "text 200+200:a");
-
-  gst_vlm_text_plan_clear (&plan);
-}
-
-static void
-test_plan_slices (void)
-{
-  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
-  g_autoptr (GstVlmAnswer) b = make_answer (600 * MS, "b");
-  GstVlmTextPlan plan;
-  guint i;
-
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_SLICES, 250 * MS);
-  plan_frame (&plan, 0, 600 * MS, 100 * MS, a);
-  check_plan (&plan, "text 0+250:a");
-  for (i = 1; i < 6; i++)
-    plan_frame (&plan, i * 100 * MS, 600 * MS, NONE, a);
-  /* Each frame starts inside a slice; none reaches beyond the next selection. */
-  check_plan (&plan, "gap 250+50 text 300+250:a");
-  plan_frame (&plan, 600 * MS, 1200 * MS, NONE, b);
-  check_plan (&plan, "gap 550+50 text 600+250:b");
-
-  /* Without a caption there is a gap for each frame. */
-  plan_frame (&plan, 900 * MS, NONE, NONE, NULL);
-  check_plan (&plan, "gap 850+150");
-
-  gst_vlm_text_plan_clear (&plan);
-}
-
-static void
-test_plan_held (void)
-{
-  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
-  g_autoptr (GstVlmAnswer) b = make_answer (100 * MS, "b");
-  GstVlmTextPlan plan;
-
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_HELD, 0);
-  plan_frame (&plan, 0, NONE, NONE, NULL);
-  plan_frame (&plan, 100 * MS, NONE, NONE, NULL);
-  check_plan (&plan, "gap 0+200");
-  /* From the frame on that passes when it arrives, and practically for ever. */
-  plan_frame (&plan, 200 * MS, NONE, NONE, a);
-  plan_frame (&plan, 300 * MS, NONE, NONE, a);
-  check_plan (&plan, "text 200+315360000000:a");
-  plan_frame (&plan, 400 * MS, NONE, NONE, b);
-  check_plan (&plan, "text 400+315360000000:b");
-
-  gst_vlm_text_plan_clear (&plan);
-}
-
-/* A muxer that waits for text gets what there is, and slices from then on. */
-static void
-test_plan_hurry (void)
-{
-  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
-  GstVlmTextPlan plan;
-
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
-  plan_frame (&plan, 0, NONE, 0, NULL);
-  gst_vlm_text_plan_hurry (&plan);
-  check_plan (&plan, "tick 0 gap 0+100");
-  plan_frame (&plan, 100 * MS, NONE, NONE, a);
-  check_plan (&plan, "text 100+1000:a tick 1100");
-  plan_frame (&plan, 200 * MS, NONE, NONE, a);
-  check_plan (&plan, "");
-
-  gst_vlm_text_plan_clear (&plan);
-}
 
 /* ---- The pad in a pipeline ---------------------------------------------------------------- */
 
@@ -265,6 +59,12 @@ log_has (Record *record, const gchar *needle)
   g_mutex_unlock (&record->lock);
 
   return has;
+}
+
+static GstPadProbeReturn
+block_item (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  return GST_PAD_PROBE_OK;
 }
 
 static GstPadProbeReturn
@@ -447,6 +247,73 @@ test_overlay_exact (void)
       "0 10 20 30 ");
 }
 
+/* A seek to a point inside of a frame comes to its end, in PAUSED and to the last frame. */
+static void
+check_seek (const gchar *branch)
+{
+  g_autofree gchar *line = g_strdup_printf (SOURCE "! vlmcaption name=v %s", branch);
+  g_autoptr (GError) error = NULL;
+  GstElement *pipeline = gst_parse_launch (line, &error);
+  GstBus *bus = gst_element_get_bus (pipeline);
+  GstClockTime wait = PATIENCE * GST_USECOND;
+  GstMessage *message;
+
+  g_assert_no_error (error);
+  gst_element_set_state (pipeline, GST_STATE_PAUSED);
+  g_assert_cmpint (
+      gst_element_get_state (pipeline, NULL, NULL, wait), ==, GST_STATE_CHANGE_SUCCESS);
+  g_assert_true (gst_element_seek (pipeline, 1.0, GST_FORMAT_TIME,
+      GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_ACCURATE, GST_SEEK_TYPE_SET, 341 * MS, GST_SEEK_TYPE_SET,
+      1250 * MS));
+  if (gst_element_get_state (pipeline, NULL, NULL, wait) != GST_STATE_CHANGE_SUCCESS)
+    g_error ("no preroll after the seek: %s", line);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  message = gst_bus_timed_pop_filtered (bus, wait, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  if (message == NULL || GST_MESSAGE_TYPE (message) != GST_MESSAGE_EOS)
+    g_error ("no end after the seek: %s", line);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+
+  gst_message_unref (message);
+  gst_object_unref (bus);
+  gst_object_unref (pipeline);
+}
+
+static void
+test_seek_into_frame (void)
+{
+  check_seek ("mode=sync : textoverlay ! fakesink");
+  check_seek ("mode=async interval=0 : textoverlay ! fakesink");
+  check_seek ("mode=sync ! fakesink v.text ! fakesink");
+  check_seek ("mode=async ! fakesink v.text ! fakesink");
+}
+
+/* The first frame after the seek is described, with the times at which it begins to be seen. */
+static void
+test_cut_frame_is_described (void)
+{
+  Fixture *f = fixture_new ("mode", "sync", NULL);
+  GstSegment segment;
+  GstMessage *message;
+  guint64 timestamp, running_time, stream_time;
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  segment.start = segment.time = 250 * MS;
+  segment.base = 7 * MS;
+  gst_harness_push_event (f->h, gst_event_new_segment (&segment));
+  g_assert_cmpint (fixture_push (f, 1), ==, GST_FLOW_OK);
+  g_assert_cmpuint (scripted_count_done (), ==, 0);
+  g_assert_cmpint (fixture_push (f, 2), ==, GST_FLOW_OK);
+  message = fixture_pop_message (f, GST_MESSAGE_ELEMENT);
+  g_assert_true (gst_structure_get (gst_message_get_structure (message), "timestamp", G_TYPE_UINT64,
+      &timestamp, "running-time", G_TYPE_UINT64, &running_time, "stream-time", G_TYPE_UINT64,
+      &stream_time, NULL));
+  g_assert_cmpuint (timestamp, ==, 200 * MS);
+  g_assert_cmpuint (running_time, ==, 7 * MS);
+  g_assert_cmpuint (stream_time, ==, 250 * MS);
+  gst_message_unref (message);
+  fixture_free (f);
+}
+
 /* Files get each caption once; the pad comes to its end after the last one. */
 static void
 test_file (void)
@@ -519,8 +386,9 @@ typedef struct
   Record record;
 } TextFixture;
 
+/* kind: the element that text goes to; an identity looks like the way to a muxer. */
 static void
-text_fixture_init (TextFixture *t, Fixture *f)
+text_fixture_init_with (TextFixture *t, Fixture *f, const gchar *kind, GstState state)
 {
   GstPad *peer;
 
@@ -533,13 +401,21 @@ text_fixture_init (TextFixture *t, Fixture *f)
       GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM
           | GST_PAD_PROBE_TYPE_EVENT_FLUSH,
       record_item, &t->record, NULL);
-  t->sink = gst_element_factory_make ("fakesink", NULL);
-  g_object_set (t->sink, "async", FALSE, "sync", FALSE, NULL);
-  gst_element_set_state (t->sink, GST_STATE_PLAYING);
+  t->sink = gst_element_factory_make (kind, NULL);
+  g_object_set (t->sink, "sync", FALSE, NULL);
+  if (g_str_equal (kind, "fakesink"))
+    g_object_set (t->sink, "async", FALSE, NULL);
+  gst_element_set_state (t->sink, state);
   peer = gst_element_get_static_pad (t->sink, "sink");
   g_assert_cmpint (
       gst_pad_link_full (t->text, peer, GST_PAD_LINK_CHECK_NOTHING), ==, GST_PAD_LINK_OK);
   gst_object_unref (peer);
+}
+
+static void
+text_fixture_init (TextFixture *t, Fixture *f)
+{
+  text_fixture_init_with (t, f, "fakesink", GST_STATE_PLAYING);
 }
 
 static void
@@ -577,6 +453,102 @@ test_eos_drains (void)
   g_assert_true (g_str_has_suffix (t.record.log->str, "text eos "));
 
   text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
+/* Without timestamps there is no text, but something that a sink prerolls on. */
+static void
+test_untimed_frames (void)
+{
+  TextFixture t = { 0 };
+  guint i;
+
+  text_fixture_init (&t, fixture_new ("mode", "async", NULL));
+  for (i = 0; i < 3; i++)
+    g_assert_cmpint (gst_harness_push (t.f->h, fixture_make_frame (NONE, i)), ==, GST_FLOW_OK);
+  wait_until (log_has (&t.record, "stream-start caps segment gap"));
+  g_assert_true (gst_harness_push_event (t.f->h, gst_event_new_eos ()));
+  wait_until (log_has (&t.record, "eos"));
+  g_assert_cmpstr (t.record.log->str, ==, "stream-start caps segment gap eos ");
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
+/* A pad that is requested after the end learns of the end, also by a sink that starts later. */
+static void
+test_late_pad (void)
+{
+  static const GstState states[] = { GST_STATE_PLAYING, GST_STATE_NULL };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (states); i++) {
+    Fixture *f = fixture_new ("mode", "async", NULL);
+    TextFixture t = { 0 };
+
+    g_assert_cmpint (fixture_push (f, 0), ==, GST_FLOW_OK);
+    g_assert_true (gst_harness_push_event (f->h, gst_event_new_eos ()));
+    text_fixture_init_with (&t, f, "fakesink", states[i]);
+    if (states[i] == GST_STATE_NULL) {
+      g_usleep (50000);
+      g_assert_false (log_has (&t.record, "eos"));
+      gst_element_set_state (t.sink, GST_STATE_PLAYING);
+    }
+    wait_until (log_has (&t.record, "stream-start caps segment eos"));
+    text_fixture_clear (&t);
+    fixture_free (f);
+  }
+}
+
+/* Releasing the pad flushes an overlay and nothing else: a muxer would lose what it writes. */
+static void
+test_release_muxer (void)
+{
+  TextFixture t = { 0 };
+
+  text_fixture_init_with (&t, fixture_new ("mode", "sync", NULL), "identity", GST_STATE_PLAYING);
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  wait_until (log_has (&t.record, "text gap"));
+  gst_element_release_request_pad (t.f->element, t.text);
+  g_assert_false (log_has (&t.record, "flush"));
+  gst_object_unref (t.text);
+  gst_element_set_state (t.sink, GST_STATE_NULL);
+  gst_object_unref (t.sink);
+  g_string_free (t.record.log, TRUE);
+  fixture_free (t.f);
+}
+
+/* Releasing the pad does not wait for a peer that holds the pad's thread, as muxers do in PAUSED. */
+static void
+test_release_blocked (void)
+{
+  TextFixture t = { 0 };
+  gint64 deadline = g_get_monotonic_time () + PATIENCE;
+  GstPad *peer;
+  gulong block;
+
+  text_fixture_init_with (&t, fixture_new ("mode", "async", NULL), "identity", GST_STATE_PLAYING);
+  peer = gst_element_get_static_pad (t.sink, "sink");
+  block = gst_pad_add_probe (
+      peer, GST_PAD_PROBE_TYPE_BLOCK | GST_PAD_PROBE_TYPE_DATA_DOWNSTREAM, block_item, NULL, NULL);
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  wait_until (log_has (&t.record, "stream-start"));
+  gst_element_release_request_pad (t.f->element, t.text);
+  g_assert_null (GST_OBJECT_PARENT (t.text));
+  g_assert_cmpint (fixture_push (t.f, 1), ==, GST_FLOW_OK);
+
+  gst_pad_remove_probe (peer, block);
+  wait_until (GST_PAD_TASK (t.text) == NULL);
+  /* Messages on the thread's status hold references. */
+  do
+    fixture_count_messages (t.f, GST_MESSAGE_ANY);
+  while (GST_OBJECT_REFCOUNT (t.text) > 1 && g_get_monotonic_time () < deadline);
+  g_assert_cmpint (GST_OBJECT_REFCOUNT (t.text), ==, 1);
+  gst_object_unref (peer);
+  gst_object_unref (t.text);
+  gst_element_set_state (t.sink, GST_STATE_NULL);
+  gst_object_unref (t.sink);
+  g_string_free (t.record.log, TRUE);
   fixture_free (t.f);
 }
 
@@ -718,18 +690,18 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/text/plan/cues", test_plan_cues);
-  ADD ("/text/plan/cues-end", test_plan_cues_end);
-  ADD ("/text/plan/cues-settled", test_plan_cues_settled);
-  ADD ("/text/plan/slices", test_plan_slices);
-  ADD ("/text/plan/held", test_plan_held);
-  ADD ("/text/plan/hurry", test_plan_hurry);
   ADD ("/text/overlay", test_overlay);
   ADD ("/text/overlay-exact", test_overlay_exact);
+  ADD ("/text/seek-into-frame", test_seek_into_frame);
+  ADD ("/text/cut-frame-is-described", test_cut_frame_is_described);
   ADD ("/text/file", test_file);
   ADD ("/text/no-frames", test_no_frames);
   ADD ("/text/muxer", test_muxer);
   ADD ("/text/eos-drains", test_eos_drains);
+  ADD ("/text/untimed-frames", test_untimed_frames);
+  ADD ("/text/late-pad", test_late_pad);
+  ADD ("/text/release-muxer", test_release_muxer);
+  ADD ("/text/release-blocked", test_release_blocked);
   ADD ("/text/stream-events", test_stream_events);
   ADD ("/text/flush", test_flush_text);
   ADD ("/text/request-release", test_request_release);
