@@ -74,6 +74,12 @@ void check_bench (const char *only);
 /* GFLOP/s that one thread of the level reaches on registers alone. */
 double check_peak (VlmCpuLevel level);
 
+/* Timings of the integer products of a level. */
+void check_bench_integer (const VlmKernels *kernels, VlmCpuLevel level);
+
+/* GOPS of the level's multiplying instructions, a product and its addition being two. */
+double check_int_peak (VlmCpuLevel level);
+
 /* CPU time of this thread, in seconds: what other processes take does not count. */
 double check_seconds (void);
 
