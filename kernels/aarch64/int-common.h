@@ -23,6 +23,12 @@ vi_load (const uint8_t *p)
   return vreinterpretq_s32_u8 (vld1q_u8 (p));
 }
 
+vlm_always_inline void
+vi_store (uint8_t *p, vi x)
+{
+  vst1q_u8 (p, vreinterpretq_u8_s32 (x));
+}
+
 vlm_always_inline vf
 vi_to_vf (vi x)
 {

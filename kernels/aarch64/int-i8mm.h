@@ -51,7 +51,7 @@ load_pair (const int8_t *q, size_t ldq, size_t r, size_t rows)
 /* Eight values of k. The second half of a step of nibbles is the high ones. */
 vlm_always_inline void
 int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, int half,
-    VlmIntFormat format)
+    int is_packed)
 {
   int8x16_t x[INT_ROWS / 2];
   size_t r, c;
@@ -64,7 +64,7 @@ int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint
   for (c = 0; c < INT_PANEL / 2; c++) {
     vi weights;
 
-    if (format == VLM_INT_I4_GROUPS)
+    if (is_packed)
       weights = half == 0 ? vi_low_nibbles (vi_load (w + c * 16))
                           : vi_high_nibbles (vi_load (w + c * 16));
     else
@@ -77,11 +77,32 @@ int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint
 }
 
 vlm_always_inline void
-int_step (
-    IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, VlmIntFormat format)
+int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w,
+    VlmIntFormat format, int is_wide)
 {
-  int_step_half (sum, q, ldq, rows, w, 0, format);
-  int_step_half (sum, q, ldq, rows, w, 1, format);
+  const int is_packed = format == VLM_INT_I4_GROUPS && !is_wide;
+
+  int_step_half (sum, q, ldq, rows, w, 0, is_packed);
+  int_step_half (sum, q, ldq, rows, w, 1, is_packed);
+}
+
+/* Nibbles of a group, in bytes of their own. */
+vlm_always_inline void
+int_widen_nibbles (uint8_t *wide, const uint8_t *w, size_t len)
+{
+  const size_t half = INT_PANEL * 8;
+  size_t l, c;
+
+  for (l = 0; l < len; l += VLM_K_STEP) {
+    for (c = 0; c < half; c += 16) {
+      vi pairs = vi_load (w + c);
+
+      vi_store (wide + c, vi_low_nibbles (pairs));
+      vi_store (wide + half + c, vi_high_nibbles (pairs));
+    }
+    w += half;
+    wide += 2 * half;
+  }
 }
 
 #endif

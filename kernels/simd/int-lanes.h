@@ -63,20 +63,49 @@ int_step_i8 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
   }
 }
 
+/* Nibbles of a group, in bytes of their own. */
+vlm_always_inline void
+int_widen_nibbles (uint8_t *wide, const uint8_t *w, size_t len)
+{
+  size_t l, v;
+
+  for (l = 0; l < len; l += 8) {
+    for (v = 0; v < INT_VECTORS; v++) {
+      vi pairs = vi_load (w + v * sizeof (vi));
+
+      vi_store (wide + v * sizeof (vi), vi_low_nibbles (pairs));
+      vi_store (wide + (INT_VECTORS + v) * sizeof (vi), vi_high_nibbles (pairs));
+    }
+    w += INT_VECTORS * sizeof (vi);
+    wide += 2 * INT_VECTORS * sizeof (vi);
+  }
+}
+
+/* Weights of four values of k, number lane of the step, vector v. */
+vlm_always_inline vi
+int_load_nibbles (const uint8_t *w, int lane, size_t v, int is_wide)
+{
+  vi pairs;
+
+  if (is_wide)
+    return vi_load (w + ((size_t) lane * INT_VECTORS + v) * sizeof (vi));
+
+  pairs = vi_load (w + ((size_t) lane / 2 * INT_VECTORS + v) * sizeof (vi));
+  return lane % 2 == 0 ? vi_low_nibbles (pairs) : vi_high_nibbles (pairs);
+}
+
 #ifdef INT_NIBBLE_STEP
 
 /* Products of nibbles add up in 16 bits: a step of one vector of columns at a time. */
 vlm_always_inline void
-int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
+int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w, int is_wide)
 {
   size_t r, v;
 
   VLM_UNROLL
   for (v = 0; v < INT_VECTORS; v++) {
-    vi first = vi_load (w + v * sizeof (vi)),
-       second = vi_load (w + (INT_VECTORS + v) * sizeof (vi));
-    vi weights[4] = { vi_low_nibbles (first), vi_high_nibbles (first), vi_low_nibbles (second),
-      vi_high_nibbles (second) };
+    vi weights[4] = { int_load_nibbles (w, 0, v, is_wide), int_load_nibbles (w, 1, v, is_wide),
+      int_load_nibbles (w, 2, v, is_wide), int_load_nibbles (w, 3, v, is_wide) };
 
     VLM_UNROLL
     for (r = 0; r < rows; r++)
@@ -88,7 +117,7 @@ int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
 #else
 
 vlm_always_inline void
-int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
+int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w, int is_wide)
 {
   vi weights[INT_VECTORS];
   size_t v;
@@ -97,11 +126,8 @@ int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
   VLM_UNROLL
   for (lane = 0; lane < 4; lane++) {
     VLM_UNROLL
-    for (v = 0; v < INT_VECTORS; v++) {
-      vi pairs = vi_load (w + ((size_t) lane / 2 * INT_VECTORS + v) * sizeof (vi));
-
-      weights[v] = lane % 2 == 0 ? vi_low_nibbles (pairs) : vi_high_nibbles (pairs);
-    }
+    for (v = 0; v < INT_VECTORS; v++)
+      weights[v] = int_load_nibbles (w, lane, v, is_wide);
     int_step_lane (sum, x, rows, weights, lane);
     VLM_KEEP_ORDER ();
   }
@@ -110,8 +136,8 @@ int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
 #endif
 
 vlm_always_inline void
-int_step (
-    IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, VlmIntFormat format)
+int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w,
+    VlmIntFormat format, int is_wide)
 {
   va x[INT_ROWS];
   size_t r;
@@ -120,7 +146,7 @@ int_step (
   for (r = 0; r < rows; r++)
     x[r] = va_load (q + r * ldq);
   if (format == VLM_INT_I4_GROUPS)
-    int_step_i4 (sum, x, rows, w);
+    int_step_i4 (sum, x, rows, w, is_wide);
   else
     int_step_i8 (sum, x, rows, w);
 }

@@ -39,6 +39,12 @@ vi_load (const uint8_t *p)
   return _mm256_loadu_si256 ((const vi *) p);
 }
 
+vlm_always_inline void
+vi_store (uint8_t *p, vi x)
+{
+  _mm256_storeu_si256 ((vi *) p, x);
+}
+
 vlm_always_inline vf
 vi_to_vf (vi x)
 {
