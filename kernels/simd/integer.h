@@ -34,8 +34,9 @@ typedef struct
   size_t ldg;
   size_t len;
   const uint8_t *w;
-  const float *w_scales; /* [INT_PANEL]; not for VLM_INT_I8 */
-  int is_streamed;       /* nobody has read these weights before */
+  const uint16_t *w_halves; /* [INT_PANEL]; not for VLM_INT_I8 */
+  const float *w_scales;    /* the same in wide groups */
+  int is_streamed;          /* nobody has read these weights before */
 } IntGroup;
 
 typedef void (*IntTile) (IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w);
@@ -52,7 +53,7 @@ int_prefetch (const uint8_t *w, size_t bytes)
 }
 
 vlm_always_inline void
-int_end_group (const IntGroup *group, IntSums sum, size_t rows, VlmIntFormat format)
+int_end_group (const IntGroup *group, IntSums sum, size_t rows, VlmIntFormat format, int is_wide)
 {
   const float *x_scales = group->x_scale;
   const size_t ldg = group->ldg;
@@ -62,7 +63,8 @@ int_end_group (const IntGroup *group, IntSums sum, size_t rows, VlmIntFormat for
 
   VLM_UNROLL
   for (v = 0; format != VLM_INT_I8 && v < INT_PANEL / VF_LANES; v++)
-    w_scales[v] = vf_load (group->w_scales + v * VF_LANES);
+    w_scales[v] = is_wide ? vf_load (group->w_scales + v * VF_LANES)
+                          : vf_load_f16 (group->w_halves + v * VF_LANES);
   /* Or compilers see that these are the sums of the last group, and carry them through the next. */
   __asm__("" : "+r"(sums));
   VLM_UNROLL
@@ -79,7 +81,7 @@ int_end_group (const IntGroup *group, IntSums sum, size_t rows, VlmIntFormat for
   }
 }
 
-/* is_wide: nibbles are already a byte each. */
+/* is_wide: nibbles are already a byte each, and scales floats. */
 vlm_always_inline void
 int_add_group (const IntGroup *group, size_t rows, VlmIntFormat format, int is_wide)
 {
@@ -101,7 +103,7 @@ int_add_group (const IntGroup *group, size_t rows, VlmIntFormat format, int is_w
     q += VLM_K_STEP;
     w += step;
   } while (q < end);
-  int_end_group (group, sum, rows, format);
+  int_end_group (group, sum, rows, format, is_wide);
 }
 
 vlm_always_inline void
@@ -144,16 +146,14 @@ int_tile (IntRow *sums, const VlmActivations *x, size_t first, size_t rows, cons
 {
   IntGroup group = int_first_group (sums, x, first);
   size_t left = vlm_padded_k (x->k);
-  float scales[INT_PANEL];
 
   int_clear (sums, rows);
-  group.w_scales = scales;
   group.w = w;
   group.is_streamed = first == 0;
   while (left > 0) {
     group.len = left < x->group ? left : x->group;
     if (format != VLM_INT_I8) {
-      int_widen_scales (scales, (const uint16_t *) group.w);
+      group.w_halves = (const uint16_t *) group.w;
       group.w += INT_PANEL * sizeof (uint16_t);
     }
     int_add_group (&group, rows, format, 0);
