@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Products of quantised activations with one panel of integer weights. The sums of a tile of rows x
- * INT_PANEL columns stay in registers through a group; its end turns them into floats and adds them
- * to sums in memory. Every element sees the same operations in every tile and on every level.
+ * Products of quantised activations with one panel of integer weights. The integer sums of a tile
+ * stay in registers through a group; its end turns them into floats and adds them to float sums.
+ * Every element sees the same operations in every tile and on every level.
+ *
+ * Few rows take the panel as it is: tiles of rows x INT_PANEL columns, whose float sums are in
+ * memory. For more rows with a scale per group, pieces of the panel are made ready once for a block
+ * of rows: nibbles become bytes, scales floats. Their tiles have the float sums in registers too
+ * where those are many (INT_WIDE_IN_REGISTERS), and fewer columns, so that short groups end cheaply.
  */
 
 #ifndef VLM_KERNELS_SIMD_INTEGER_H
@@ -16,14 +21,18 @@
 /* As in matmul.h: one token's weights come from memory. */
 #define INT_PREFETCH_BYTES 4096
 
-/* Rows that share weights made ready for them; their sums and those weights stay in the first-level
- * cache. Groups that are longer do without. */
+/* Rows that share a piece of the panel, and its length along k; longer groups do without. */
 #define INT_BLOCK_ROWS (8 * INT_ROWS)
-#define INT_BLOCK_GROUP 256
+#define INT_PIECE 256
+
+#define INT_PANEL_VECTORS (INT_PANEL / VF_LANES)
+
+/* Bytes of INT_INNER values of a vector of columns. */
+#define INT_VECTOR_BYTES (INT_INNER * VF_LANES)
 
 typedef float IntRow[INT_PANEL];
 
-/* One group of the rows of a tile: adds to the sums of each. */
+/* The rows of a tile, at one group or the groups of a piece. */
 typedef struct
 {
   IntRow *sums;
@@ -32,15 +41,20 @@ typedef struct
   const float *x_scale; /* ldg apart */
   const int32_t *x_sum; /* the same */
   size_t ldg;
-  size_t len;
+} IntRows;
+
+/* Groups made ready for a block of rows. */
+typedef struct
+{
+  size_t len;   /* of all groups */
+  size_t group; /* of one; the last may be shorter */
   const uint8_t *w;
-  const uint16_t *w_halves; /* [INT_PANEL]; not for VLM_INT_I8 */
-  const float *w_scales;    /* the same in wide groups */
-  int is_streamed;          /* nobody has read these weights before */
-} IntGroup;
+  size_t stride;       /* bytes from group to group */
+  const float *scales; /* [groups][INT_PANEL] */
+} IntPiece;
 
 typedef void (*IntTile) (IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w);
-typedef void (*IntGroupTile) (const IntGroup *group);
+typedef void (*IntPieceTile) (const IntRows *rows, const IntPiece *piece);
 
 vlm_always_inline void
 int_prefetch (const uint8_t *w, size_t bytes)
@@ -52,19 +66,39 @@ int_prefetch (const uint8_t *w, size_t bytes)
     __builtin_prefetch (w + INT_PREFETCH_BYTES + i);
 }
 
+/* The integer sums of one group. is_wide: nibbles are already a byte each. */
 vlm_always_inline void
-int_end_group (const IntGroup *group, IntSums sum, size_t rows, VlmIntFormat format, int is_wide)
+int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t vectors, size_t len,
+    const uint8_t *w, VlmIntFormat format, int is_wide, int is_streamed)
 {
-  const float *x_scales = group->x_scale;
-  const size_t ldg = group->ldg;
-  IntRow *sums = group->sums;
-  vf w_scales[INT_PANEL / VF_LANES];
-  size_t r, v;
+  const int is_packed = format == VLM_INT_I4_GROUPS && !is_wide;
+  const size_t step = VLM_K_STEP * INT_PANEL / (is_packed ? 2 : 1);
+  const int32_t bias = format == VLM_INT_I4_GROUPS ? 8 : INT_BIAS;
+  const int8_t *q = x->q, *end = q + len;
+  const size_t ldq = x->ldq;
+  size_t r;
 
   VLM_UNROLL
-  for (v = 0; format != VLM_INT_I8 && v < INT_PANEL / VF_LANES; v++)
-    w_scales[v] = is_wide ? vf_load (group->w_scales + v * VF_LANES)
-                          : vf_load_f16 (group->w_halves + v * VF_LANES);
+  for (r = 0; r < rows; r++)
+    int_start_row (sum, r, vectors, bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0);
+  do {
+    if (is_streamed)
+      int_prefetch (w, step);
+    int_step (sum, q, ldq, rows, vectors, w, format, is_wide);
+    q += VLM_K_STEP;
+    w += step;
+  } while (q < end);
+}
+
+/* Adds a group to the sums in memory; w_scales are not for VLM_INT_I8. */
+vlm_always_inline void
+int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales, VlmIntFormat format)
+{
+  const float *x_scales = x->x_scale;
+  const size_t ldg = x->ldg;
+  IntRow *sums = x->sums;
+  size_t r, v;
+
   /* Or compilers see that these are the sums of the last group, and carry them through the next. */
   __asm__("" : "+r"(sums));
   VLM_UNROLL
@@ -72,38 +106,13 @@ int_end_group (const IntGroup *group, IntSums sum, size_t rows, VlmIntFormat for
     vf x_scale = vf_set1 (x_scales[r * ldg]);
 
     VLM_UNROLL
-    for (v = 0; v < INT_PANEL / VF_LANES; v++) {
+    for (v = 0; v < INT_PANEL_VECTORS; v++) {
       float *out = sums[r] + v * VF_LANES;
       vf factor = format != VLM_INT_I8 ? vf_mul (x_scale, w_scales[v]) : x_scale;
 
       vf_store (out, vf_fma (int_row (sum, r, v), factor, vf_load (out)));
     }
   }
-}
-
-/* is_wide: nibbles are already a byte each, and scales floats. */
-vlm_always_inline void
-int_add_group (const IntGroup *group, size_t rows, VlmIntFormat format, int is_wide)
-{
-  const int is_packed = format == VLM_INT_I4_GROUPS && !is_wide;
-  const size_t step = VLM_K_STEP * INT_PANEL / (is_packed ? 2 : 1);
-  const int32_t bias = format == VLM_INT_I4_GROUPS ? 8 : INT_BIAS;
-  const int8_t *q = group->q, *end = q + group->len;
-  const uint8_t *w = group->w;
-  IntSums sum;
-  size_t r;
-
-  VLM_UNROLL
-  for (r = 0; r < rows; r++)
-    int_start_row (sum, r, bias != 0 ? -bias * group->x_sum[r * group->ldg] : 0);
-  do {
-    if (group->is_streamed)
-      int_prefetch (w, step);
-    int_step (sum, q, group->ldq, rows, w, format, is_wide);
-    q += VLM_K_STEP;
-    w += step;
-  } while (q < end);
-  int_end_group (group, sum, rows, format, is_wide);
 }
 
 vlm_always_inline void
@@ -128,42 +137,134 @@ int_widen_scales (float *scales, const uint16_t *halves)
     vf_store (scales + v, vf_load_f16 (halves + v));
 }
 
-vlm_always_inline IntGroup
-int_first_group (IntRow *sums, const VlmActivations *x, size_t first)
+vlm_always_inline IntRows
+int_rows_from (IntRow *sums, const VlmActivations *x, size_t first)
 {
-  return (IntGroup){ .sums = sums,
-    .q = x->q + first * x->ldq,
-    .ldq = x->ldq,
-    .x_scale = x->scale + first * x->ldg,
-    .x_sum = x->sum + first * x->ldg,
-    .ldg = x->ldg };
+  return (IntRows){ sums, x->q + first * x->ldq, x->ldq, x->scale + first * x->ldg,
+    x->sum + first * x->ldg, x->ldg };
 }
 
 /* All groups of the rows of one tile. */
 vlm_always_inline void
-int_tile (IntRow *sums, const VlmActivations *x, size_t first, size_t rows, const uint8_t *w,
-    VlmIntFormat format)
+int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t rows,
+    const uint8_t *w, VlmIntFormat format)
 {
-  IntGroup group = int_first_group (sums, x, first);
-  size_t left = vlm_padded_k (x->k);
+  IntRows x = int_rows_from (sums, activations, first);
+  size_t left = vlm_padded_k (activations->k), v;
 
   int_clear (sums, rows);
-  group.w = w;
-  group.is_streamed = first == 0;
   while (left > 0) {
-    group.len = left < x->group ? left : x->group;
-    if (format != VLM_INT_I8) {
-      group.w_halves = (const uint16_t *) group.w;
-      group.w += INT_PANEL * sizeof (uint16_t);
-    }
-    int_add_group (&group, rows, format, 0);
-    group.q += group.len;
-    group.x_scale++;
-    group.x_sum++;
-    group.w += group.len * INT_PANEL / (format == VLM_INT_I4_GROUPS ? 2 : 1);
-    left -= group.len;
+    size_t len = left < activations->group ? left : activations->group;
+    const uint16_t *halves = (const uint16_t *) w;
+    vf scales[INT_PANEL_VECTORS];
+    IntSums sum;
+
+    if (format != VLM_INT_I8)
+      w += INT_PANEL * sizeof (uint16_t);
+    int_sum_group (sum, &x, rows, INT_PANEL_VECTORS, len, w, format, 0, first == 0);
+    VLM_UNROLL
+    for (v = 0; format != VLM_INT_I8 && v < INT_PANEL_VECTORS; v++)
+      scales[v] = vf_load_f16 (halves + v * VF_LANES);
+    int_end_group (sum, &x, rows, scales, format);
+    x.q += len;
+    x.x_scale++;
+    x.x_sum++;
+    w += len * INT_PANEL / (format == VLM_INT_I4_GROUPS ? 2 : 1);
+    left -= len;
   }
 }
+
+#if INT_WIDE_IN_REGISTERS
+
+/* The columns of INT_WIDE_VECTORS vectors from number at on. */
+vlm_always_inline void
+int_piece_columns (
+    const IntRows *first, size_t rows, const IntPiece *piece, size_t at, VlmIntFormat format)
+{
+  const uint8_t *w = piece->w + at * INT_VECTOR_BYTES;
+  const float *scales = piece->scales + at * VF_LANES;
+  vf total[INT_ROWS][INT_WIDE_VECTORS];
+  IntRows x = *first;
+  size_t left = piece->len, r, v;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_WIDE_VECTORS; v++)
+      total[r][v] = vf_load (x.sums[r] + (at + v) * VF_LANES);
+  }
+
+  do {
+    size_t len = left < piece->group ? left : piece->group;
+    IntSums sum;
+
+    int_sum_group (sum, &x, rows, INT_WIDE_VECTORS, len, w, format, 1, 0);
+    VLM_UNROLL
+    for (r = 0; r < rows; r++) {
+      vf x_scale = vf_set1 (x.x_scale[r * x.ldg]);
+
+      VLM_UNROLL
+      for (v = 0; v < INT_WIDE_VECTORS; v++) {
+        vf factor = vf_mul (x_scale, vf_load (scales + v * VF_LANES));
+
+        total[r][v] = vf_fma (int_row (sum, r, v), factor, total[r][v]);
+      }
+    }
+    x.q += len;
+    x.x_scale++;
+    x.x_sum++;
+    w += piece->stride;
+    scales += INT_PANEL;
+    left -= len;
+  } while (left > 0);
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_WIDE_VECTORS; v++)
+      vf_store (x.sums[r] + (at + v) * VF_LANES, total[r][v]);
+  }
+}
+
+vlm_always_inline void
+int_piece_tile (const IntRows *x, size_t rows, const IntPiece *piece, VlmIntFormat format)
+{
+  size_t at;
+
+  for (at = 0; at < INT_PANEL_VECTORS; at += INT_WIDE_VECTORS)
+    int_piece_columns (x, rows, piece, at, format);
+}
+
+#else
+
+vlm_always_inline void
+int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, VlmIntFormat format)
+{
+  const float *scales = piece->scales;
+  const uint8_t *w = piece->w;
+  size_t left = piece->len, v;
+  IntRows x = *first;
+
+  do {
+    size_t len = left < piece->group ? left : piece->group;
+    vf w_scales[INT_PANEL_VECTORS];
+    IntSums sum;
+
+    int_sum_group (sum, &x, rows, INT_PANEL_VECTORS, len, w, format, 1, 0);
+    VLM_UNROLL
+    for (v = 0; v < INT_PANEL_VECTORS; v++)
+      w_scales[v] = vf_load (scales + v * VF_LANES);
+    int_end_group (sum, &x, rows, w_scales, format);
+    x.q += len;
+    x.x_scale++;
+    x.x_sum++;
+    w += piece->stride;
+    scales += INT_PANEL;
+    left -= len;
+  } while (left > 0);
+}
+
+#endif
 
 /* Apart from the tiles, because it would be most of their code. scales may be NULL. */
 static __attribute__ ((noinline)) void
@@ -194,10 +295,11 @@ int_store_rows (float *y, size_t ldy, const IntRow *sums, size_t rows, size_t n,
     int_tile (sums, x, first, rows, w, format);                                                    \
   }
 
-#define DEFINE_INT_GROUP_TILE(name, format, rows)                                                  \
-  static __attribute__ ((noinline)) void name##_tile_##rows (const IntGroup *group)                \
+#define DEFINE_INT_PIECE_TILE(name, format, rows)                                                  \
+  static                                                                                           \
+      __attribute__ ((noinline)) void name##_tile_##rows (const IntRows *x, const IntPiece *piece) \
   {                                                                                                \
-    int_add_group (group, rows, format, 1);                                                        \
+    int_piece_tile (x, rows, piece, format);                                                       \
   }
 
 #define FOR_THREE_INT_TILES(define, name, format)                                                  \
@@ -226,8 +328,8 @@ int_store_rows (float *y, size_t ldy, const IntRow *sums, size_t rows, size_t n,
 FOR_INT_TILES (DEFINE_INT_TILE, matmul_i8, VLM_INT_I8)
 FOR_INT_TILES (DEFINE_INT_TILE, matmul_i8_groups, VLM_INT_I8_GROUPS)
 FOR_INT_TILES (DEFINE_INT_TILE, matmul_i4_groups, VLM_INT_I4_GROUPS)
-FOR_INT_TILES (DEFINE_INT_GROUP_TILE, block_i8_groups, VLM_INT_I8_GROUPS)
-FOR_INT_TILES (DEFINE_INT_GROUP_TILE, block_i4_groups, VLM_INT_I4_GROUPS)
+FOR_INT_TILES (DEFINE_INT_PIECE_TILE, wide_i8_groups, VLM_INT_I8_GROUPS)
+FOR_INT_TILES (DEFINE_INT_PIECE_TILE, wide_i4_groups, VLM_INT_I4_GROUPS)
 
 static const IntTile int_tiles[VLM_INT_N_FORMATS][INT_ROWS] = {
   [VLM_INT_I8] = { LIST_INT_TILES (matmul_i8) },
@@ -235,9 +337,9 @@ static const IntTile int_tiles[VLM_INT_N_FORMATS][INT_ROWS] = {
   [VLM_INT_I4_GROUPS] = { LIST_INT_TILES (matmul_i4_groups) },
 };
 
-static const IntGroupTile int_group_tiles[VLM_INT_N_FORMATS][INT_ROWS] = {
-  [VLM_INT_I8_GROUPS] = { LIST_INT_TILES (block_i8_groups) },
-  [VLM_INT_I4_GROUPS] = { LIST_INT_TILES (block_i4_groups) },
+static const IntPieceTile int_piece_tiles[VLM_INT_N_FORMATS][INT_ROWS] = {
+  [VLM_INT_I8_GROUPS] = { LIST_INT_TILES (wide_i8_groups) },
+  [VLM_INT_I4_GROUPS] = { LIST_INT_TILES (wide_i4_groups) },
 };
 
 /* The tiles are the fewest, of nearly equal height. */
@@ -259,50 +361,71 @@ int_matmul_tiles (float *y, size_t ldy, const VlmActivations *x, size_t m, const
   }
 }
 
-/* One group of the rows of a block. */
 static void
-int_block_group (IntGroup group, size_t rows, VlmIntFormat format)
+int_block_tiles (IntRows x, size_t rows, const IntPiece *piece, VlmIntFormat format)
 {
   size_t n_tiles = (rows + INT_ROWS - 1) / INT_ROWS;
 
   for (; n_tiles > 0; n_tiles--) {
     size_t height = (rows + n_tiles - 1) / n_tiles;
 
-    int_group_tiles[format][height - 1](&group);
-    group.sums += height;
-    group.q += height * group.ldq;
-    group.x_scale += height * group.ldg;
-    group.x_sum += height * group.ldg;
+    int_piece_tiles[format][height - 1](&x, piece);
+    x.sums += height;
+    x.q += height * x.ldq;
+    x.x_scale += height * x.ldg;
+    x.x_sum += height * x.ldg;
     rows -= height;
   }
 }
 
-/* As int_matmul_tiles (), where scales and nibbles are widened once for all rows of a block. */
-static void
-int_matmul_block (float *y, size_t ldy, const VlmActivations *x, size_t first, size_t rows,
-    const uint8_t *w, size_t n, const float *bias, VlmIntFormat format)
+/* Makes the piece's groups ready, from w on; returns where the next piece begins. */
+static const uint8_t *
+int_widen_piece (
+    IntPiece *piece, uint8_t *wide, float *scales, const uint8_t *w, VlmIntFormat format)
 {
-  size_t left = vlm_padded_k (x->k);
-  uint8_t wide[INT_BLOCK_GROUP * INT_PANEL] __attribute__ ((aligned (64)));
-  float scales[INT_PANEL] __attribute__ ((aligned (64)));
-  IntRow sums[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
-  IntGroup group = int_first_group (sums, x, first);
+  const int is_i4 = format == VLM_INT_I4_GROUPS;
+  size_t left = piece->len;
 
-  int_clear (sums, rows);
-  group.w_scales = scales;
+  piece->w = is_i4 ? wide : w + INT_PANEL * sizeof (uint16_t);
+  piece->stride = INT_PANEL * (piece->group + (is_i4 ? 0 : sizeof (uint16_t)));
+  piece->scales = scales;
   while (left > 0) {
-    group.len = left < x->group ? left : x->group;
+    size_t len = left < piece->group ? left : piece->group;
+
     int_widen_scales (scales, (const uint16_t *) w);
     w += INT_PANEL * sizeof (uint16_t);
-    group.w = format == VLM_INT_I4_GROUPS ? wide : w;
-    if (format == VLM_INT_I4_GROUPS)
-      int_widen_nibbles (wide, w, group.len);
-    int_block_group (group, rows, format);
-    group.q += group.len;
-    group.x_scale++;
-    group.x_sum++;
-    w += group.len * INT_PANEL / (format == VLM_INT_I4_GROUPS ? 2 : 1);
-    left -= group.len;
+    if (is_i4)
+      int_widen_nibbles (wide, w, len);
+    w += len * INT_PANEL / (is_i4 ? 2 : 1);
+    wide += len * INT_PANEL;
+    scales += INT_PANEL;
+    left -= len;
+  }
+
+  return w;
+}
+
+static void
+int_matmul_block (float *y, size_t ldy, const VlmActivations *activations, size_t first,
+    size_t rows, const uint8_t *w, size_t n, const float *bias, VlmIntFormat format)
+{
+  const size_t groups = INT_PIECE / activations->group;
+  uint8_t wide[INT_PIECE * INT_PANEL] __attribute__ ((aligned (64)));
+  float scales[INT_PIECE / VLM_K_STEP * INT_PANEL] __attribute__ ((aligned (64)));
+  IntRow sums[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
+  IntRows x = int_rows_from (sums, activations, first);
+  IntPiece piece = { .group = activations->group };
+  size_t left = vlm_padded_k (activations->k);
+
+  int_clear (sums, rows);
+  while (left > 0) {
+    piece.len = left < groups * piece.group ? left : groups * piece.group;
+    w = int_widen_piece (&piece, wide, scales, w, format);
+    int_block_tiles (x, rows, &piece, format);
+    x.q += piece.len;
+    x.x_scale += groups;
+    x.x_sum += groups;
+    left -= piece.len;
   }
   int_store_rows (y, ldy, (const IntRow *) sums, rows, n, NULL, bias);
 }
@@ -313,7 +436,7 @@ int_matmul_groups (float *y, size_t ldy, const VlmActivations *x, size_t m, cons
 {
   size_t n_blocks = (m + INT_BLOCK_ROWS - 1) / INT_BLOCK_ROWS, first = 0;
 
-  if (m <= INT_ROWS || x->group > INT_BLOCK_GROUP) {
+  if (m <= INT_ROWS || x->group > INT_PIECE) {
     int_matmul_tiles (y, ldy, x, m, w, n, bias, format);
     return;
   }

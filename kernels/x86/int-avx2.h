@@ -12,6 +12,7 @@
 /* Registers: 6 sums, 4 weights, 2 constants, the rest for products. */
 #define INT_ROWS 3
 #define INT_VECTORS 2
+#define INT_WIDE_IN_REGISTERS 0
 
 #define INT_BIAS 0
 #define INT_NIBBLE_STEP

@@ -13,6 +13,10 @@
 #define INT_ROWS 6
 #define INT_VECTORS 2
 
+/* Registers: 6 integer and 6 float sums, the rest as above. */
+#define INT_WIDE_IN_REGISTERS 1
+#define INT_WIDE_VECTORS 1
+
 #define INT_BIAS 0
 #define INT_NIBBLE_STEP
 
