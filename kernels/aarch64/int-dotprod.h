@@ -11,10 +11,6 @@
 #define INT_ROWS 4
 #define INT_VECTORS 4
 
-/* Registers: 8 integer and 8 float sums, the rest as above. */
-#define INT_WIDE_IN_REGISTERS 1
-#define INT_WIDE_VECTORS 2
-
 /* The activations of a step. */
 typedef int8x16_t va;
 

@@ -13,21 +13,17 @@
 #define INT_PANEL 16
 #define INT_INNER 8
 
-/* Registers: 8 integer and 8 float sums. */
-#define INT_WIDE_IN_REGISTERS 1
-#define INT_WIDE_VECTORS 2
-
 typedef vi IntSums[INT_ROWS / 2][INT_PANEL / 2];
 
 /* Rows come in ascending order; the second of a pair replaces its half. */
 vlm_always_inline void
-int_start_row (IntSums sum, size_t r, size_t vectors, int32_t start)
+int_start_row (IntSums sum, size_t r, int32_t start)
 {
   int32x2_t half = vdup_n_s32 (start);
   size_t c;
 
   VLM_UNROLL
-  for (c = 0; c < 2 * vectors; c++) {
+  for (c = 0; c < INT_PANEL / 2; c++) {
     if (r % 2 == 0)
       sum[r / 2][c] = vcombine_s32 (half, half);
     else
@@ -54,8 +50,8 @@ load_pair (const int8_t *q, size_t ldq, size_t r, size_t rows)
 
 /* Eight values of k. The second half of a step of nibbles is the high ones. */
 vlm_always_inline void
-int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, size_t vectors,
-    const uint8_t *w, int half, int is_packed)
+int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, int half,
+    int is_packed)
 {
   int8x16_t x[INT_ROWS / 2];
   size_t r, c;
@@ -65,7 +61,7 @@ int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, size_t vec
     x[r / 2] = load_pair (q + 8 * half, ldq, r, rows);
 
   VLM_UNROLL
-  for (c = 0; c < 2 * vectors; c++) {
+  for (c = 0; c < INT_PANEL / 2; c++) {
     vi weights;
 
     if (is_packed)
@@ -81,13 +77,13 @@ int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, size_t vec
 }
 
 vlm_always_inline void
-int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, size_t vectors, const uint8_t *w,
+int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w,
     VlmIntFormat format, int is_wide)
 {
   const int is_packed = format == VLM_INT_I4_GROUPS && !is_wide;
 
-  int_step_half (sum, q, ldq, rows, vectors, w, 0, is_packed);
-  int_step_half (sum, q, ldq, rows, vectors, w, 1, is_packed);
+  int_step_half (sum, q, ldq, rows, w, 0, is_packed);
+  int_step_half (sum, q, ldq, rows, w, 1, is_packed);
 }
 
 /* Nibbles of a group, in bytes of their own. */

@@ -16,12 +16,12 @@
 typedef vi IntSums[INT_ROWS][INT_VECTORS];
 
 vlm_always_inline void
-int_start_row (IntSums sum, size_t r, size_t vectors, int32_t start)
+int_start_row (IntSums sum, size_t r, int32_t start)
 {
   size_t v;
 
   VLM_UNROLL
-  for (v = 0; v < vectors; v++)
+  for (v = 0; v < INT_VECTORS; v++)
     sum[r][v] = vi_set1 (start);
 }
 
@@ -34,20 +34,20 @@ int_row (IntSums sum, size_t r, size_t v)
 
 /* Four values of k, number lane of the step. */
 vlm_always_inline void
-int_step_lane (IntSums sum, const va *x, size_t rows, size_t vectors, const vi *weights, int lane)
+int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lane)
 {
   size_t r, v;
 
   VLM_UNROLL
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
-    for (v = 0; v < vectors; v++)
+    for (v = 0; v < INT_VECTORS; v++)
       sum[r][v] = vi_dot (sum[r][v], weights[v], x[r], lane);
   }
 }
 
 vlm_always_inline void
-int_step_i8 (IntSums sum, const va *x, size_t rows, size_t vectors, const uint8_t *w)
+int_step_i8 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
 {
   vi weights[INT_VECTORS];
   size_t v;
@@ -56,9 +56,9 @@ int_step_i8 (IntSums sum, const va *x, size_t rows, size_t vectors, const uint8_
   VLM_UNROLL
   for (lane = 0; lane < 4; lane++) {
     VLM_UNROLL
-    for (v = 0; v < vectors; v++)
+    for (v = 0; v < INT_VECTORS; v++)
       weights[v] = vi_load (w + ((size_t) lane * INT_VECTORS + v) * sizeof (vi));
-    int_step_lane (sum, x, rows, vectors, weights, lane);
+    int_step_lane (sum, x, rows, weights, lane);
     VLM_KEEP_ORDER ();
   }
 }
@@ -98,12 +98,12 @@ int_load_nibbles (const uint8_t *w, int lane, size_t v, int is_wide)
 
 /* Products of nibbles add up in 16 bits: a step of one vector of columns at a time. */
 vlm_always_inline void
-int_step_i4 (IntSums sum, const va *x, size_t rows, size_t vectors, const uint8_t *w, int is_wide)
+int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w, int is_wide)
 {
   size_t r, v;
 
   VLM_UNROLL
-  for (v = 0; v < vectors; v++) {
+  for (v = 0; v < INT_VECTORS; v++) {
     vi weights[4] = { int_load_nibbles (w, 0, v, is_wide), int_load_nibbles (w, 1, v, is_wide),
       int_load_nibbles (w, 2, v, is_wide), int_load_nibbles (w, 3, v, is_wide) };
 
@@ -117,7 +117,7 @@ int_step_i4 (IntSums sum, const va *x, size_t rows, size_t vectors, const uint8_
 #else
 
 vlm_always_inline void
-int_step_i4 (IntSums sum, const va *x, size_t rows, size_t vectors, const uint8_t *w, int is_wide)
+int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w, int is_wide)
 {
   vi weights[INT_VECTORS];
   size_t v;
@@ -126,9 +126,9 @@ int_step_i4 (IntSums sum, const va *x, size_t rows, size_t vectors, const uint8_
   VLM_UNROLL
   for (lane = 0; lane < 4; lane++) {
     VLM_UNROLL
-    for (v = 0; v < vectors; v++)
+    for (v = 0; v < INT_VECTORS; v++)
       weights[v] = int_load_nibbles (w, lane, v, is_wide);
-    int_step_lane (sum, x, rows, vectors, weights, lane);
+    int_step_lane (sum, x, rows, weights, lane);
     VLM_KEEP_ORDER ();
   }
 }
@@ -136,7 +136,7 @@ int_step_i4 (IntSums sum, const va *x, size_t rows, size_t vectors, const uint8_
 #endif
 
 vlm_always_inline void
-int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, size_t vectors, const uint8_t *w,
+int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w,
     VlmIntFormat format, int is_wide)
 {
   va x[INT_ROWS];
@@ -146,9 +146,9 @@ int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, size_t vectors,
   for (r = 0; r < rows; r++)
     x[r] = va_load (q + r * ldq);
   if (format == VLM_INT_I4_GROUPS)
-    int_step_i4 (sum, x, rows, vectors, w, is_wide);
+    int_step_i4 (sum, x, rows, w, is_wide);
   else
-    int_step_i8 (sum, x, rows, vectors, w);
+    int_step_i8 (sum, x, rows, w);
 }
 
 #endif

@@ -2,13 +2,12 @@
 
 /*
  * Products of quantised activations with one panel of integer weights. The integer sums of a tile
- * stay in registers through a group; its end turns them into floats and adds them to float sums.
+ * stay in registers through a group; its end turns them into floats and adds them to sums in memory.
  * Every element sees the same operations in every tile and on every level.
  *
- * Few rows take the panel as it is: tiles of rows x INT_PANEL columns, whose float sums are in
- * memory. For more rows with a scale per group, pieces of the panel are made ready once for a block
- * of rows: nibbles become bytes, scales floats. Their tiles have the float sums in registers too
- * where those are many (INT_WIDE_IN_REGISTERS), and fewer columns, so that short groups end cheaply.
+ * Few rows take the panel as it is. For more rows with a scale per group, pieces of the panel are
+ * made ready once for a block of rows: nibbles become bytes, scales floats. (Float sums in registers,
+ * with half the columns, were slower: there is too little between two additions to one integer sum.)
  */
 
 #ifndef VLM_KERNELS_SIMD_INTEGER_H
@@ -21,14 +20,12 @@
 /* As in matmul.h: one token's weights come from memory. */
 #define INT_PREFETCH_BYTES 4096
 
-/* Rows that share a piece of the panel, and its length along k; longer groups do without. */
-#define INT_BLOCK_ROWS (8 * INT_ROWS)
-#define INT_PIECE 256
+/* Rows that share a piece of the panel, and its length along k: with the sums they fill three
+ * quarters of a first-level cache. Longer groups do without. */
+#define INT_BLOCK_ROWS 72
+#define INT_PIECE 128
 
 #define INT_PANEL_VECTORS (INT_PANEL / VF_LANES)
-
-/* Bytes of INT_INNER values of a vector of columns. */
-#define INT_VECTOR_BYTES (INT_INNER * VF_LANES)
 
 typedef float IntRow[INT_PANEL];
 
@@ -68,8 +65,8 @@ int_prefetch (const uint8_t *w, size_t bytes)
 
 /* The integer sums of one group. is_wide: nibbles are already a byte each. */
 vlm_always_inline void
-int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t vectors, size_t len,
-    const uint8_t *w, VlmIntFormat format, int is_wide, int is_streamed)
+int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t len, const uint8_t *w,
+    VlmIntFormat format, int is_wide, int is_streamed)
 {
   const int is_packed = format == VLM_INT_I4_GROUPS && !is_wide;
   const size_t step = VLM_K_STEP * INT_PANEL / (is_packed ? 2 : 1);
@@ -80,11 +77,11 @@ int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t vectors, size_
 
   VLM_UNROLL
   for (r = 0; r < rows; r++)
-    int_start_row (sum, r, vectors, bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0);
+    int_start_row (sum, r, bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0);
   do {
     if (is_streamed)
       int_prefetch (w, step);
-    int_step (sum, q, ldq, rows, vectors, w, format, is_wide);
+    int_step (sum, q, ldq, rows, w, format, is_wide);
     q += VLM_K_STEP;
     w += step;
   } while (q < end);
@@ -161,7 +158,7 @@ int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t 
 
     if (format != VLM_INT_I8)
       w += INT_PANEL * sizeof (uint16_t);
-    int_sum_group (sum, &x, rows, INT_PANEL_VECTORS, len, w, format, 0, first == 0);
+    int_sum_group (sum, &x, rows, len, w, format, 0, first == 0);
     VLM_UNROLL
     for (v = 0; format != VLM_INT_I8 && v < INT_PANEL_VECTORS; v++)
       scales[v] = vf_load_f16 (halves + v * VF_LANES);
@@ -173,69 +170,6 @@ int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t 
     left -= len;
   }
 }
-
-#if INT_WIDE_IN_REGISTERS
-
-/* The columns of INT_WIDE_VECTORS vectors from number at on. */
-vlm_always_inline void
-int_piece_columns (
-    const IntRows *first, size_t rows, const IntPiece *piece, size_t at, VlmIntFormat format)
-{
-  const uint8_t *w = piece->w + at * INT_VECTOR_BYTES;
-  const float *scales = piece->scales + at * VF_LANES;
-  vf total[INT_ROWS][INT_WIDE_VECTORS];
-  IntRows x = *first;
-  size_t left = piece->len, r, v;
-
-  VLM_UNROLL
-  for (r = 0; r < rows; r++) {
-    VLM_UNROLL
-    for (v = 0; v < INT_WIDE_VECTORS; v++)
-      total[r][v] = vf_load (x.sums[r] + (at + v) * VF_LANES);
-  }
-
-  do {
-    size_t len = left < piece->group ? left : piece->group;
-    IntSums sum;
-
-    int_sum_group (sum, &x, rows, INT_WIDE_VECTORS, len, w, format, 1, 0);
-    VLM_UNROLL
-    for (r = 0; r < rows; r++) {
-      vf x_scale = vf_set1 (x.x_scale[r * x.ldg]);
-
-      VLM_UNROLL
-      for (v = 0; v < INT_WIDE_VECTORS; v++) {
-        vf factor = vf_mul (x_scale, vf_load (scales + v * VF_LANES));
-
-        total[r][v] = vf_fma (int_row (sum, r, v), factor, total[r][v]);
-      }
-    }
-    x.q += len;
-    x.x_scale++;
-    x.x_sum++;
-    w += piece->stride;
-    scales += INT_PANEL;
-    left -= len;
-  } while (left > 0);
-
-  VLM_UNROLL
-  for (r = 0; r < rows; r++) {
-    VLM_UNROLL
-    for (v = 0; v < INT_WIDE_VECTORS; v++)
-      vf_store (x.sums[r] + (at + v) * VF_LANES, total[r][v]);
-  }
-}
-
-vlm_always_inline void
-int_piece_tile (const IntRows *x, size_t rows, const IntPiece *piece, VlmIntFormat format)
-{
-  size_t at;
-
-  for (at = 0; at < INT_PANEL_VECTORS; at += INT_WIDE_VECTORS)
-    int_piece_columns (x, rows, piece, at, format);
-}
-
-#else
 
 vlm_always_inline void
 int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, VlmIntFormat format)
@@ -250,7 +184,7 @@ int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, VlmInt
     vf w_scales[INT_PANEL_VECTORS];
     IntSums sum;
 
-    int_sum_group (sum, &x, rows, INT_PANEL_VECTORS, len, w, format, 1, 0);
+    int_sum_group (sum, &x, rows, len, w, format, 1, 0);
     VLM_UNROLL
     for (v = 0; v < INT_PANEL_VECTORS; v++)
       w_scales[v] = vf_load (scales + v * VF_LANES);
@@ -263,8 +197,6 @@ int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, VlmInt
     left -= len;
   } while (left > 0);
 }
-
-#endif
 
 /* Apart from the tiles, because it would be most of their code. scales may be NULL. */
 static __attribute__ ((noinline)) void

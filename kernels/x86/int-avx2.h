@@ -12,7 +12,6 @@
 /* Registers: 6 sums, 4 weights, 2 constants, the rest for products. */
 #define INT_ROWS 3
 #define INT_VECTORS 2
-#define INT_WIDE_IN_REGISTERS 0
 
 #define INT_BIAS 0
 #define INT_NIBBLE_STEP
@@ -73,7 +72,7 @@ vi_broadcast (const int8_t *x)
   return _mm256_set1_epi32 (four);
 }
 
-/* Opaque, or gcc adds up in another order, which takes more registers than there are. */
+/* Opaque, or compilers add up in another order, which takes more registers than there are. */
 vlm_always_inline vi
 vi_add_pairs (vi sum, vi pairs)
 {
@@ -105,8 +104,10 @@ vi_step_u4 (vi sum, const vi *w, va x)
   size_t i;
 
   VLM_UNROLL
-  for (i = 1; i < 4; i++)
+  for (i = 1; i < 4; i++) {
     pairs = _mm256_add_epi16 (pairs, _mm256_maddubs_epi16 (w[i], vi_broadcast (x + 4 * i)));
+    __asm__("" : "+x"(pairs));
+  }
 
   return vi_add_pairs (sum, pairs);
 }

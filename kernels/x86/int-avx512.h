@@ -13,10 +13,6 @@
 #define INT_ROWS 6
 #define INT_VECTORS 2
 
-/* Registers: 6 integer and 6 float sums, the rest as above. */
-#define INT_WIDE_IN_REGISTERS 1
-#define INT_WIDE_VECTORS 1
-
 #define INT_BIAS 0
 #define INT_NIBBLE_STEP
 
@@ -76,7 +72,7 @@ vi_broadcast (const int8_t *x)
   return _mm512_set1_epi32 (four);
 }
 
-/* Opaque, or gcc adds up in another order, which takes more registers than there are. */
+/* Opaque, or compilers add up in another order, which takes more registers than there are. */
 vlm_always_inline vi
 vi_add_pairs (vi sum, vi pairs)
 {
@@ -110,8 +106,10 @@ vi_step_u4 (vi sum, const vi *w, va x)
   size_t i;
 
   VLM_UNROLL
-  for (i = 1; i < 4; i++)
+  for (i = 1; i < 4; i++) {
     pairs = _mm512_add_epi16 (pairs, _mm512_maddubs_epi16 (w[i], vi_broadcast (x + 4 * i)));
+    __asm__("" : "+v"(pairs));
+  }
 
   return vi_add_pairs (sum, pairs);
 }

@@ -13,10 +13,6 @@
 #define INT_ROWS 6
 #define INT_VECTORS 4
 
-/* Registers: 12 integer and 12 float sums, the rest as above. */
-#define INT_WIDE_IN_REGISTERS 1
-#define INT_WIDE_VECTORS 2
-
 /* The first factor of vpdpbusd is unsigned. */
 #define INT_BIAS 0x80
 

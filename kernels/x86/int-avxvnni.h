@@ -18,7 +18,6 @@
 /* Registers: 10 sums, 2 weights, the rest for a broadcast and a mask. */
 #define INT_ROWS 5
 #define INT_VECTORS 2
-#define INT_WIDE_IN_REGISTERS 0
 
 /* The first factor of vpdpbusd is unsigned. */
 #define INT_BIAS 0x80
