@@ -16,13 +16,25 @@ fill_level (VlmKernels *kernels, VlmCpuLevel level)
     case VLM_CPU_AVX2:
       vlm_kernels_fill_avx2 (kernels);
       break;
+    case VLM_CPU_AVXVNNI:
+      vlm_kernels_fill_avxvnni (kernels);
+      break;
     case VLM_CPU_AVX512:
       vlm_kernels_fill_avx512 (kernels);
+      break;
+    case VLM_CPU_AVX512VNNI:
+      vlm_kernels_fill_avx512vnni (kernels);
       break;
 #endif
 #ifdef VLM_KERNELS_AARCH64
     case VLM_CPU_NEON:
       vlm_kernels_fill_neon (kernels);
+      break;
+    case VLM_CPU_DOTPROD:
+      vlm_kernels_fill_dotprod (kernels);
+      break;
+    case VLM_CPU_I8MM:
+      vlm_kernels_fill_i8mm (kernels);
       break;
 #endif
     default:

@@ -30,6 +30,50 @@
 /* No level has a wider weight panel than this. */
 #define VLM_MAX_PANEL 64
 
+/* Integer products walk along a row in steps of this many values; rows are padded to it. */
+#define VLM_K_STEP 16
+
+/* No level has a wider panel of integer weights than this. */
+#define VLM_MAX_INT_PANEL 64
+
+/* The length of a row of k values in steps. */
+static inline size_t
+vlm_padded_k (size_t k)
+{
+  return (k + VLM_K_STEP - 1) / VLM_K_STEP * VLM_K_STEP;
+}
+
+/* The groups in a row of k values. The last one may be short. */
+static inline size_t
+vlm_n_groups (size_t k, size_t group)
+{
+  return (k + group - 1) / group;
+}
+
+/*
+ * Rows of activations as quantise_i8 makes them, for the products with integer weights. A run of
+ * rows is the same with q, scale and sum moved ahead.
+ */
+typedef struct
+{
+  const int8_t *q;    /* [m][ldq], -127 .. 127; zero from k to vlm_padded_k (k) */
+  size_t ldq;         /* >= vlm_padded_k (k) */
+  const float *scale; /* [m][ldg] */
+  const int32_t *sum; /* [m][ldg] */
+  size_t ldg;         /* >= vlm_n_groups (k, group) */
+  size_t k;
+  size_t group; /* a multiple of VLM_K_STEP, at most 65536 */
+} VlmActivations;
+
+/* How the weights of an integer matrix are stored; s16 stands for a scale that is an IEEE half. */
+typedef enum
+{
+  VLM_INT_I8,        /* q -128 .. 127, one f32 scale a row: value = q * scale */
+  VLM_INT_I8_GROUPS, /* the same with an s16 for each group of a row */
+  VLM_INT_I4_GROUPS, /* q -8 .. 7, the same */
+  VLM_INT_N_FORMATS
+} VlmIntFormat;
+
 /*
  * One head of softmax attention for a run of consecutive queries.
  *
@@ -79,6 +123,45 @@ typedef struct
   /* The same with bfloat16 weights. */
   void (*matmul_bf16) (float *y, size_t ldy, const float *x, size_t ldx, size_t m,
       const uint16_t *w, size_t k, size_t n, const float *bias);
+
+  /*
+   * Integers. Unlike the float entries, these give the same bits on every level, the f32 part too.
+   *
+   * quantise_i8 takes one row x of n values in groups, with the largest |x| of the group as amax:
+   *   scale[g] = amax / 127
+   *   q[l]     = rint (x[l] * (127 / amax)), ties to even, kept within -127 .. 127
+   *   sum[g]   = sum of the q of the group
+   * A group whose amax is below 2^-100 counts as zero: scale, q, sum are 0. NaNs do not count for
+   * amax and become -127; so does an infinity, whose group has an infinite scale. q is written up
+   * to vlm_padded_k (n), with zeros from n on. -128 never occurs, which the instructions rely on.
+   */
+  void (*quantise_i8) (
+      int8_t *q, float *scale, int32_t *sum, const float *x, size_t n, size_t group);
+
+  /*
+   * Product of m rows of activations with one panel of integer weights, j < n <= int_panel:
+   *   matmul_i8:   y[i][j] = w_scale[j] * sum_g x_scale[i][g] * dot (i, j, g)  (+ bias[j])
+   *   others:      y[i][j] = sum_g (x_scale[i][g] * w_scale[j][g]) * dot (i, j, g)  (+ bias[j])
+   * dot is the exact integer product of group g. The sum runs over g in ascending order from zero
+   * in f32, one fused multiply-add a group: fma ((float) dot, factor, sum). The end of matmul_i8 is
+   * fma (sum, w_scale, bias), or a product without bias. bias may be NULL.
+   *
+   * matmul_i8 takes any group of activations, so that they are as fine as accuracy wants; the
+   * others need that of the weights. 256 is nearly free, 64 costs a quarter of the rate (AVX-512
+   * VNNI). w is a panel as vlm_int_pack () leaves it; its tile order is the level's own. Integers
+   * do not overflow for groups of up to 65536.
+   */
+  size_t int_panel;
+  void (*matmul_i8) (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
+      size_t n, const float *bias);
+  void (*matmul_i8_groups) (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
+      size_t n, const float *bias);
+  void (*matmul_i4_groups) (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
+      size_t n, const float *bias);
+
+  /* Private to kernels/: the tile order of a panel, see pack.c. */
+  size_t int_inner;
+  uint8_t int_flip;
 
   /*
    * See VlmAttention. Error: <= 2^-21 * (8 + max_j sum_d |scale * q[d] k[j][d]|) * max_j |v[j]|.
@@ -176,5 +259,24 @@ VlmCpuLevel vlm_cpu_best_level (void);
  * Returns 0, or -1 when the processor or the build does not support the level.
  */
 int vlm_kernels_init (VlmKernels *kernels, VlmCpuLevel level);
+
+/*
+ * Panels of integer weights. A panel holds up to int_panel consecutive rows of a matrix; rows
+ * beyond n are packed as zeros. group is ignored for VLM_INT_I8.
+ */
+
+/* Bytes of one panel, of rows of k values; k < SIZE_MAX / 256. */
+size_t vlm_int_panel_bytes (const VlmKernels *kernels, VlmIntFormat format, size_t k, size_t group);
+
+/*
+ * Packs n rows of k values into a panel. w is [n][ldw], row-major. scale is const float [n] for
+ * VLM_INT_I8, else const uint16_t [n][lds] halves.
+ */
+void vlm_int_pack (const VlmKernels *kernels, VlmIntFormat format, void *panel, const int8_t *w,
+    size_t ldw, const void *scale, size_t lds, size_t k, size_t n, size_t group);
+
+/* y[l] = the value of element l < k of row j of a panel: q * scale, rounded once. */
+void vlm_int_unpack_row (const VlmKernels *kernels, VlmIntFormat format, float *y,
+    const void *panel, size_t j, size_t k, size_t group);
 
 #endif

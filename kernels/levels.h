@@ -12,9 +12,17 @@ void vlm_kernels_fill_scalar (VlmKernels *kernels);
 
 /* Present in the build only where VLM_KERNELS_X86 is defined. */
 void vlm_kernels_fill_avx2 (VlmKernels *kernels);
+void vlm_kernels_fill_avxvnni (VlmKernels *kernels);
 void vlm_kernels_fill_avx512 (VlmKernels *kernels);
+void vlm_kernels_fill_avx512vnni (VlmKernels *kernels);
+
+/* The source of avxvnni for processors with AVX-512 VNNI and VL, in a library of its own that only
+ * tests link. */
+void vlm_kernels_fill_avxvnni_evex (VlmKernels *kernels);
 
 /* Present in the build only where VLM_KERNELS_AARCH64 is defined. */
 void vlm_kernels_fill_neon (VlmKernels *kernels);
+void vlm_kernels_fill_dotprod (VlmKernels *kernels);
+void vlm_kernels_fill_i8mm (VlmKernels *kernels);
 
 #endif

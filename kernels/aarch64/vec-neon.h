@@ -10,6 +10,7 @@
 #include <arm_neon.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VF_LANES 4
 
@@ -135,6 +136,21 @@ vlm_always_inline vf
 vf_max (vf a, vf b)
 {
   return vmaxq_f32 (a, b);
+}
+
+vlm_always_inline vf
+vf_max_number (vf a, vf b)
+{
+  return vbslq_f32 (vcgtq_f32 (a, b), a, b);
+}
+
+vlm_always_inline void
+vf_store_i8 (int8_t *p, vf x)
+{
+  int16x4_t half = vmovn_s32 (vcvtnq_s32_f32 (x));
+  int8x8_t bytes = vmovn_s16 (vcombine_s16 (half, half));
+
+  memcpy (p, &bytes, 4);
 }
 
 vlm_always_inline vf

@@ -10,6 +10,13 @@ vlm_kernels_fill_scalar (VlmKernels *kernels)
   kernels->matmul_f32 = vlm_scalar_matmul_f32;
   kernels->matmul_f16 = vlm_scalar_matmul_f16;
   kernels->matmul_bf16 = vlm_scalar_matmul_bf16;
+  kernels->quantise_i8 = vlm_scalar_quantise_i8;
+  kernels->int_panel = VLM_SCALAR_INT_PANEL;
+  kernels->int_inner = 0;
+  kernels->int_flip = 0;
+  kernels->matmul_i8 = vlm_scalar_matmul_i8;
+  kernels->matmul_i8_groups = vlm_scalar_matmul_i8_groups;
+  kernels->matmul_i4_groups = vlm_scalar_matmul_i4_groups;
   kernels->attention = vlm_scalar_attention;
   kernels->rms_norm = vlm_scalar_rms_norm;
   kernels->layer_norm = vlm_scalar_layer_norm;

@@ -13,4 +13,7 @@
 #define VLM_UNROLL _Pragma ("GCC unroll 16")
 #endif
 
+/* Loads stay on their side of this, or compilers collect so many that sums leave the registers. */
+#define VLM_KEEP_ORDER() __asm__ volatile("" ::: "memory")
+
 #endif

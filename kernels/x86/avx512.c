@@ -2,12 +2,15 @@
 
 #include "kernels/levels.h"
 #include "resample.h"
-#include "vec-avx512.h"
+#include "int-avx512.h"
 #include "kernels/simd/activations.h"
 #include "kernels/simd/attention.h"
 #include "kernels/simd/elementwise.h"
+#include "kernels/simd/int-lanes.h"
+#include "kernels/simd/integer.h"
 #include "kernels/simd/matmul.h"
 #include "kernels/simd/norms.h"
+#include "kernels/simd/quantise.h"
 
 void
 vlm_kernels_fill_avx512 (VlmKernels *kernels)
@@ -16,6 +19,8 @@ vlm_kernels_fill_avx512 (VlmKernels *kernels)
   kernels->matmul_f32 = simd_matmul_f32;
   kernels->matmul_f16 = simd_matmul_f16;
   kernels->matmul_bf16 = simd_matmul_bf16;
+  kernels->quantise_i8 = simd_quantise_i8;
+  int_fill (kernels);
   kernels->attention = simd_attention;
   kernels->rms_norm = simd_rms_norm;
   kernels->layer_norm = simd_layer_norm;

@@ -129,6 +129,22 @@ vf_max (vf a, vf b)
 }
 
 vlm_always_inline vf
+vf_max_number (vf a, vf b)
+{
+  return _mm256_max_ps (a, b);
+}
+
+vlm_always_inline void
+vf_store_i8 (int8_t *p, vf x)
+{
+  __m256i wide = _mm256_cvtps_epi32 (x);
+  __m128i half =
+      _mm_packs_epi32 (_mm256_castsi256_si128 (wide), _mm256_extracti128_si256 (wide, 1));
+
+  _mm_storel_epi64 ((__m128i *) p, _mm_packs_epi16 (half, half));
+}
+
+vlm_always_inline vf
 vf_abs (vf x)
 {
   return _mm256_andnot_ps (_mm256_set1_ps (-0.0f), x);

@@ -127,6 +127,18 @@ vf_max (vf a, vf b)
 }
 
 vlm_always_inline vf
+vf_max_number (vf a, vf b)
+{
+  return _mm512_max_ps (a, b);
+}
+
+vlm_always_inline void
+vf_store_i8 (int8_t *p, vf x)
+{
+  _mm_storeu_si128 ((__m128i *) p, _mm512_cvtepi32_epi8 (_mm512_cvtps_epi32 (x)));
+}
+
+vlm_always_inline vf
 vf_abs (vf x)
 {
   return _mm512_abs_ps (x);

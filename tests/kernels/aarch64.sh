@@ -28,23 +28,32 @@ flags="-std=gnu11 -O3 -fno-math-errno -ffp-contract=off -fno-strict-aliasing -Wa
 
 cd "$work"
 # shellcheck disable=SC2086
-$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root"/kernels/aarch64/*.c
+$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c \
+  "$root"/kernels/aarch64/neon.c "$root"/kernels/aarch64/resample-neon.c
+# shellcheck disable=SC2086
+$cross-gcc $flags -march=armv8.2-a+dotprod -c "$root"/kernels/aarch64/dotprod.c
+# shellcheck disable=SC2086
+$cross-gcc $flags -march=armv8.2-a+dotprod+i8mm -c "$root"/kernels/aarch64/i8mm.c
 # shellcheck disable=SC2086
 $cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c ./*.o -lm ||
   not_run "checkkern does not link; install libc6-dev-arm64-cross"
 
-for cpu in max neoverse-n1; do
+# Which levels each must have tested.
+for run in max:neon,dotprod,i8mm neoverse-n1:neon,dotprod; do
+  cpu=${run%%:*}
   echo "# $cpu"
   "$qemu" -cpu $cpu ./checkkern > output || {
     cat output
     exit 1
   }
   grep -c '^ok' output
-  grep -q '^ok .* neon matmul_f32$' output || {
-    cat output
-    echo "the neon level was not tested"
-    exit 1
-  }
+  for level in $(echo "${run#*:}" | tr ',' ' '); do
+    grep -q "^ok .* $level matmul_i8$" output || {
+      cat output
+      echo "the $level level was not tested"
+      exit 1
+    }
+  done
 done
 
-python3 "$root/tests/kernels/check_spills.py" $cross-objdump neon.o
+python3 "$root/tests/kernels/check_spills.py" $cross-objdump neon.o dotprod.o i8mm.o

@@ -4,6 +4,8 @@
 
 #include "check.h"
 
+#include "kernels/levels.h"
+
 /* A vision layer, a prompt, and the one token of a decode step. */
 static const struct
 {
@@ -170,30 +172,58 @@ bench_functions (const VlmKernels *kernels, const Arena *arena)
       gelu_tanh * 1e9 / (double) n, gelu_erf * 1e9 / (double) n, norm * 1e9 / (double) n);
 }
 
-void
-check_bench (const char *only)
+static void
+bench_floats (const VlmKernels *kernels, VlmCpuLevel level)
 {
-  static const VlmCpuLevel levels[] = { VLM_CPU_SCALAR, VLM_CPU_AVX2, VLM_CPU_AVX512,
-    VLM_CPU_NEON };
   Arena arena = { .x = allocate (16u << 20), .y = allocate (16u << 20), .w = allocate (64u << 20) };
-  size_t i;
 
-  for (i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-    VlmKernels kernels;
-
-    if (vlm_kernels_init (&kernels, levels[i]) != 0
-        || (only != NULL && strcmp (only, kernels.name) != 0))
-      continue;
-    printf ("%-8s peak on registers %.1f GFLOP/s\n", kernels.name, check_peak (levels[i]));
-    bench_matmul (&kernels, &arena, levels[i]);
-    bench_attention (&kernels, &arena, 1024, 64);
-    bench_attention (&kernels, &arena, 1024, 72);
-    bench_resample (&kernels, &arena);
-    bench_functions (&kernels, &arena);
-    fflush (stdout);
-  }
+  printf ("%-8s peak on registers %.1f GFLOP/s\n", kernels->name, check_peak (level));
+  bench_matmul (kernels, &arena, level);
+  bench_attention (kernels, &arena, 1024, 64);
+  bench_attention (kernels, &arena, 1024, 72);
+  bench_resample (kernels, &arena);
+  bench_functions (kernels, &arena);
+  fflush (stdout);
 
   free (arena.x);
   free (arena.y);
   free (arena.w);
+}
+
+#ifdef CHECK_AVXVNNI_EVEX
+static void
+bench_evex (const char *only)
+{
+  VlmKernels kernels;
+
+  if (!vlm_cpu_supports (VLM_CPU_AVX512VNNI) || vlm_kernels_init (&kernels, VLM_CPU_AVX2) != 0
+      || (only != NULL && strcmp (only, "avxvnni-evex") != 0))
+    return;
+  vlm_kernels_fill_avxvnni_evex (&kernels);
+  kernels.name = "avxvnni-evex";
+  check_bench_integer (&kernels, VLM_CPU_AVXVNNI);
+}
+#endif
+
+/* Float entries of the levels that have some, integer entries of all. */
+void
+check_bench (const char *only)
+{
+  int i;
+
+  for (i = 0; i < VLM_CPU_N_LEVELS; i++) {
+    int floats =
+        i == VLM_CPU_SCALAR || i == VLM_CPU_AVX2 || i == VLM_CPU_AVX512 || i == VLM_CPU_NEON;
+    VlmKernels kernels;
+
+    if (i == VLM_CPU_ORC || vlm_kernels_init (&kernels, (VlmCpuLevel) i) != 0
+        || (only != NULL && strcmp (only, kernels.name) != 0))
+      continue;
+    if (floats)
+      bench_floats (&kernels, (VlmCpuLevel) i);
+    check_bench_integer (&kernels, (VlmCpuLevel) i);
+  }
+#ifdef CHECK_AVXVNNI_EVEX
+  bench_evex (only);
+#endif
 }

@@ -46,6 +46,10 @@ typedef void (*CheckTest) (const VlmKernels *kernels);
 void check_matmul_f32 (const VlmKernels *kernels);
 void check_matmul_f16 (const VlmKernels *kernels);
 void check_matmul_bf16 (const VlmKernels *kernels);
+void check_quantise_i8 (const VlmKernels *kernels);
+void check_matmul_i8 (const VlmKernels *kernels);
+void check_matmul_i8_groups (const VlmKernels *kernels);
+void check_matmul_i4_groups (const VlmKernels *kernels);
 void check_attention (const VlmKernels *kernels);
 void check_rms_norm (const VlmKernels *kernels);
 void check_layer_norm (const VlmKernels *kernels);
@@ -69,6 +73,12 @@ void check_bench (const char *only);
 
 /* GFLOP/s that one thread of the level reaches on registers alone. */
 double check_peak (VlmCpuLevel level);
+
+/* Timings of the integer products of a level. */
+void check_bench_integer (const VlmKernels *kernels, VlmCpuLevel level);
+
+/* GOPS of the level's multiplying instructions, a product and its addition being two. */
+double check_int_peak (VlmCpuLevel level);
 
 /* CPU time of this thread, in seconds: what other processes take does not count. */
 double check_seconds (void);

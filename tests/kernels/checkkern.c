@@ -9,6 +9,8 @@
 
 #include "check.h"
 
+#include "kernels/levels.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -147,6 +149,10 @@ static const struct
   ENTRY (matmul_f32),
   ENTRY (matmul_f16),
   ENTRY (matmul_bf16),
+  ENTRY (quantise_i8),
+  ENTRY (matmul_i8),
+  ENTRY (matmul_i8_groups),
+  ENTRY (matmul_i4_groups),
   ENTRY (attention),
   ENTRY (rms_norm),
   ENTRY (layer_norm),
@@ -182,6 +188,8 @@ check_levels (void)
           "the table of %s is named %s", name, kernels.name);
       check_expect (kernels.panel % 16 == 0 && kernels.panel > 0 && kernels.panel <= VLM_MAX_PANEL,
           "%s: panel %zu", name, kernels.panel);
+      check_expect (kernels.int_panel > 0 && kernels.int_panel <= VLM_MAX_INT_PANEL,
+          "%s: integer panel %zu", name, kernels.int_panel);
     }
     printf ("# %s: %s\n", name, supported ? "tested" : "not supported here");
   }
@@ -194,28 +202,54 @@ check_levels (void)
   verdict ("all", "levels");
 }
 
+/* The entries of a table that are not those of the level below. */
+static void
+check_entries (const VlmKernels *kernels, const VlmKernels *below, uint64_t seed)
+{
+  size_t i;
+
+  for (i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    size_t offset = entries[i].offset;
+
+    if (memcmp ((const char *) kernels + offset, (const char *) below + offset, sizeof (CheckTest))
+        == 0)
+      continue;
+    check_seed (seed + i);
+    entries[i].test (kernels);
+    verdict (kernels->name, entries[i].name);
+  }
+}
+
 static void
 check_level (VlmCpuLevel level, VlmKernels *below, uint64_t seed)
 {
   VlmKernels kernels;
-  size_t i;
 
   memset (&kernels, 0, sizeof kernels);
   if (vlm_kernels_init (&kernels, level) != 0)
     return;
 
-  for (i = 0; i < sizeof entries / sizeof entries[0]; i++) {
-    size_t offset = entries[i].offset;
-
-    if (memcmp ((char *) &kernels + offset, (char *) below + offset, sizeof (CheckTest)) == 0)
-      continue;
-    check_seed (seed + i);
-    entries[i].test (&kernels);
-    verdict (kernels.name, entries[i].name);
-  }
-
+  check_entries (&kernels, below, seed);
   *below = kernels;
 }
+
+#ifdef CHECK_AVXVNNI_EVEX
+/* The source of the avxvnni level, for processors that have its instruction in another form. */
+static void
+check_evex (uint64_t seed)
+{
+  VlmKernels kernels, below;
+
+  if (!vlm_cpu_supports (VLM_CPU_AVX512VNNI) || vlm_kernels_init (&below, VLM_CPU_AVX2) != 0) {
+    printf ("# avxvnni as EVEX: not supported here\n");
+    return;
+  }
+  kernels = below;
+  vlm_kernels_fill_avxvnni_evex (&kernels);
+  kernels.name = "avxvnni-evex";
+  check_entries (&kernels, &below, seed);
+}
+#endif
 
 int
 main (int argc, char **argv)
@@ -239,6 +273,9 @@ main (int argc, char **argv)
   memset (&below, 0, sizeof below);
   for (i = 0; i < VLM_CPU_N_LEVELS; i++)
     check_level ((VlmCpuLevel) i, &below, seed);
+#ifdef CHECK_AVXVNNI_EVEX
+  check_evex (seed);
+#endif
 
   printf ("1..%u\n", n_tests);
   return n_failed > 0;

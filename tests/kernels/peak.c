@@ -19,6 +19,41 @@
 #define FMA_512(i) __asm__ volatile("vfmadd231ps %%zmm31, %%zmm30, %%zmm" #i ::: "xmm" #i);
 #define FMA_256(i) __asm__ volatile("vfmadd231ps %%ymm15, %%ymm14, %%ymm" #i ::: "xmm" #i);
 
+#define DOT_512(i) __asm__ volatile("vpdpbusd %%zmm31, %%zmm30, %%zmm" #i ::: "xmm" #i);
+/* As EVEX: the register decides. */
+#define DOT_256(i) __asm__ volatile("vpdpbusd %%ymm31, %%ymm30, %%ymm" #i ::: "xmm" #i);
+#define DOT_VEX(i) __asm__ volatile("%{vex%} vpdpbusd %%ymm15, %%ymm14, %%ymm" #i ::: "xmm" #i);
+
+/* Without a dot product: products of bytes in pairs, pairs of those, and the sum. */
+#define PAIRS_512(i)                                                                               \
+  __asm__ volatile("vpmaddubsw %%zmm31, %%zmm30, %%zmm20\n\t"                                      \
+                   "vpmaddwd %%zmm31, %%zmm20, %%zmm20\n\t"                                        \
+                   "vpaddd %%zmm20, %%zmm" #i ", %%zmm" #i ::                                      \
+                       : "xmm20", "xmm" #i);
+#define PAIRS_256(i)                                                                               \
+  __asm__ volatile("vpmaddubsw %%ymm15, %%ymm14, %%ymm13\n\t"                                      \
+                   "vpmaddwd %%ymm15, %%ymm13, %%ymm13\n\t"                                        \
+                   "vpaddd %%ymm13, %%ymm" #i ", %%ymm" #i ::                                      \
+                       : "xmm13", "xmm" #i);
+
+#define DEFINE_RUN(name, features, operation, products)                                            \
+  __attribute__ ((target (features))) static double name (void)                                    \
+  {                                                                                                \
+    int i;                                                                                         \
+                                                                                                   \
+    for (i = 0; i < ROUNDS; i++) {                                                                 \
+      TEN (operation)                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    return 10.0 * 2 * products * ROUNDS;                                                           \
+  }
+
+DEFINE_RUN (run_dot_512, "avx512f,avx512vnni", DOT_512, 64)
+DEFINE_RUN (run_dot_256, "avx512f,avx512vl,avx512vnni", DOT_256, 32)
+DEFINE_RUN (run_dot_vex, "avx2", DOT_VEX, 32)
+DEFINE_RUN (run_pairs_512, "avx512f,avx512bw", PAIRS_512, 64)
+DEFINE_RUN (run_pairs_256, "avx2", PAIRS_256, 32)
+
 __attribute__ ((target ("avx512f"))) static double
 run_512 (void)
 {
@@ -73,6 +108,43 @@ run_plain (void)
   factor = sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
 
   return factor[0] > 0 ? 8.0 * 8 * ROUNDS : 0;
+}
+
+static double
+run_integers (VlmCpuLevel level)
+{
+#if defined(__x86_64__)
+  switch (level) {
+    case VLM_CPU_AVX512VNNI:
+      return run_dot_512 ();
+    case VLM_CPU_AVX512:
+      return run_pairs_512 ();
+    case VLM_CPU_AVXVNNI:
+      return vlm_cpu_supports (VLM_CPU_AVXVNNI) ? run_dot_vex () : run_dot_256 ();
+    case VLM_CPU_AVX2:
+      return run_pairs_256 ();
+    default:
+      return run_plain ();
+  }
+#else
+  return run_plain ();
+#endif
+}
+
+double
+check_int_peak (VlmCpuLevel level)
+{
+  double best = 0;
+  int run;
+
+  for (run = 0; run < 3; run++) {
+    double start = check_seconds (), work = run_integers (level);
+    double rate = work * 1e-9 / (check_seconds () - start);
+
+    best = rate > best ? rate : best;
+  }
+
+  return best;
 }
 
 double

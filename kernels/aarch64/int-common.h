@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Integer operations of all of Armv8-A, for the headers of its levels. */
+
+#ifndef VLM_KERNELS_INT_COMMON_H
+#define VLM_KERNELS_INT_COMMON_H
+
+#include "vec-neon.h"
+
+#define INT_BIAS 0
+
+typedef int32x4_t vi;
+
+vlm_always_inline vi
+vi_set1 (int32_t x)
+{
+  return vdupq_n_s32 (x);
+}
+
+vlm_always_inline vi
+vi_load (const uint8_t *p)
+{
+  return vreinterpretq_s32_u8 (vld1q_u8 (p));
+}
+
+vlm_always_inline void
+vi_store (uint8_t *p, vi x)
+{
+  vst1q_u8 (p, vreinterpretq_u8_s32 (x));
+}
+
+vlm_always_inline vf
+vi_to_vf (vi x)
+{
+  return vcvtq_f32_s32 (x);
+}
+
+vlm_always_inline vi
+vi_low_nibbles (vi x)
+{
+  return vandq_s32 (x, vdupq_n_s32 (0x0f0f0f0f));
+}
+
+vlm_always_inline vi
+vi_high_nibbles (vi x)
+{
+  return vreinterpretq_s32_u8 (vshrq_n_u8 (vreinterpretq_u8_s32 (x), 4));
+}
+
+#endif

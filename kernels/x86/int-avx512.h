@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What int-lanes.h is written in, as AVX-512 BW without VNNI. simd/README.md has the rules. */
+
+#ifndef VLM_KERNELS_INT_AVX512_H
+#define VLM_KERNELS_INT_AVX512_H
+
+#include "vec-avx512.h"
+
+#include <string.h>
+
+/* Registers: 12 sums, 4 weights, 2 constants, the rest for products. */
+#define INT_ROWS 6
+#define INT_VECTORS 2
+
+#define INT_BIAS 0
+#define INT_NIBBLE_STEP
+
+typedef __m512i vi;
+
+/* Activations are broadcast from memory. */
+typedef const int8_t *va;
+
+vlm_always_inline va
+va_load (const int8_t *p)
+{
+  return p;
+}
+
+vlm_always_inline vi
+vi_set1 (int32_t x)
+{
+  return _mm512_set1_epi32 (x);
+}
+
+vlm_always_inline vi
+vi_load (const uint8_t *p)
+{
+  return _mm512_loadu_si512 ((const vi *) p);
+}
+
+vlm_always_inline void
+vi_store (uint8_t *p, vi x)
+{
+  _mm512_storeu_si512 ((vi *) p, x);
+}
+
+vlm_always_inline vf
+vi_to_vf (vi x)
+{
+  return _mm512_cvtepi32_ps (x);
+}
+
+vlm_always_inline vi
+vi_low_nibbles (vi x)
+{
+  return _mm512_and_si512 (x, _mm512_set1_epi8 (15));
+}
+
+vlm_always_inline vi
+vi_high_nibbles (vi x)
+{
+  return vi_low_nibbles (_mm512_srli_epi16 (x, 4));
+}
+
+vlm_always_inline vi
+vi_broadcast (const int8_t *x)
+{
+  int32_t four;
+
+  memcpy (&four, x, sizeof four);
+  return _mm512_set1_epi32 (four);
+}
+
+/* Opaque, or compilers add up in another order, which takes more registers than there are. */
+vlm_always_inline vi
+vi_add_pairs (vi sum, vi pairs)
+{
+  sum = _mm512_add_epi32 (sum, _mm512_madd_epi16 (pairs, _mm512_set1_epi16 (1)));
+  __asm__("" : "+v"(sum));
+  return sum;
+}
+
+/* Sums of two products. |w| is unsigned; 2 * 128 * 127 fits because activations are never -128. */
+vlm_always_inline vi
+vi_pairs (vi w, vi x)
+{
+  vi x_signed = _mm512_mask_sub_epi8 (x, _mm512_movepi8_mask (w), _mm512_setzero_si512 (), x);
+
+  return _mm512_maddubs_epi16 (_mm512_abs_epi8 (w), x_signed);
+}
+
+vlm_always_inline vi
+vi_dot (vi sum, vi w, va x, int lane)
+{
+  vi pairs = vi_pairs (w, vi_broadcast (x + 4 * lane));
+
+  return vi_add_pairs (sum, pairs);
+}
+
+/* Eight products of a nibble fit in 16 bits. */
+vlm_always_inline vi
+vi_step_u4 (vi sum, const vi *w, va x)
+{
+  vi pairs = _mm512_maddubs_epi16 (w[0], vi_broadcast (x));
+  size_t i;
+
+  VLM_UNROLL
+  for (i = 1; i < 4; i++) {
+    pairs = _mm512_add_epi16 (pairs, _mm512_maddubs_epi16 (w[i], vi_broadcast (x + 4 * i)));
+    __asm__("" : "+v"(pairs));
+  }
+
+  return vi_add_pairs (sum, pairs);
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What int-lanes.h is written in, as AVX-512 VNNI. simd/README.md has the rules. */
+
+#ifndef VLM_KERNELS_INT_AVX512VNNI_H
+#define VLM_KERNELS_INT_AVX512VNNI_H
+
+#include "vec-avx512.h"
+
+#include <string.h>
+
+/* Registers: 24 sums, 4 weights, the rest for broadcasts. */
+#define INT_ROWS 6
+#define INT_VECTORS 4
+
+/* The first factor of vpdpbusd is unsigned. */
+#define INT_BIAS 0x80
+
+typedef __m512i vi;
+
+/* Activations are broadcast from memory. */
+typedef const int8_t *va;
+
+vlm_always_inline vi
+vi_set1 (int32_t x)
+{
+  return _mm512_set1_epi32 (x);
+}
+
+vlm_always_inline vi
+vi_load (const uint8_t *p)
+{
+  return _mm512_loadu_si512 ((const vi *) p);
+}
+
+vlm_always_inline void
+vi_store (uint8_t *p, vi x)
+{
+  _mm512_storeu_si512 ((vi *) p, x);
+}
+
+vlm_always_inline vf
+vi_to_vf (vi x)
+{
+  return _mm512_cvtepi32_ps (x);
+}
+
+vlm_always_inline vi
+vi_low_nibbles (vi x)
+{
+  return _mm512_and_si512 (x, _mm512_set1_epi8 (15));
+}
+
+vlm_always_inline vi
+vi_high_nibbles (vi x)
+{
+  return vi_low_nibbles (_mm512_srli_epi16 (x, 4));
+}
+
+vlm_always_inline va
+va_load (const int8_t *p)
+{
+  return p;
+}
+
+/* Not the intrinsic: gcc 12 then keeps the sums of a tile on the stack. */
+vlm_always_inline vi
+vi_dot (vi sum, vi w, va x, int lane)
+{
+  int32_t four;
+
+  memcpy (&four, x + 4 * lane, sizeof four);
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(vi_set1 (four)));
+  return sum;
+}
+
+#endif
