@@ -25,6 +25,9 @@
 #define INT_BLOCK_ROWS 72
 #define INT_PIECE 128
 
+/* So few rows are not worth it. */
+#define INT_FEW_ROWS 12
+
 #define INT_PANEL_VECTORS (INT_PANEL / VF_LANES)
 
 typedef float IntRow[INT_PANEL];
@@ -368,7 +371,7 @@ int_matmul_groups (float *y, size_t ldy, const VlmActivations *x, size_t m, cons
 {
   size_t n_blocks = (m + INT_BLOCK_ROWS - 1) / INT_BLOCK_ROWS, first = 0;
 
-  if (m <= INT_ROWS || x->group > INT_PIECE) {
+  if (m <= INT_FEW_ROWS || x->group > INT_PIECE) {
     int_matmul_tiles (y, ldy, x, m, w, n, bias, format);
     return;
   }

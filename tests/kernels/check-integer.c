@@ -266,7 +266,7 @@ check_format (const VlmKernels *kernels, VlmIntFormat format)
   static const size_t groups[] = { 16, 32, 64, 128, 256, 1024 };
   Product p = { .kernels = kernels, .format = format };
 
-  for (p.m = 0; p.m <= 14; p.m++) {
+  for (p.m = 0; p.m <= 15; p.m++) {
     for (p.kind = KIND_PLAIN; p.kind < N_KINDS; p.kind++) {
       p.x.group = groups[check_below (sizeof groups / sizeof groups[0])];
       p.x.k = depths[(p.m + p.kind) % (sizeof depths / sizeof depths[0])];
