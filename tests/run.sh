@@ -62,11 +62,11 @@ check_format () {
     | xargs -0 "$1" --dry-run -Werror
 }
 
-# The tests that are worth watching: left out are the long comparisons with the goldens, whose code
-# the sessions run too, and what is not built here or is loaded by programs without a sanitizer.
+# The tests that are worth watching: left out are the long comparisons, whose code the sessions run
+# too, and what is not built here or is loaded by programs without a sanitizer.
 sanitized_tests () {
   meson test -C "$sanitizer_build" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
-    | grep -vE '^(golden-|demo-model|tools-|kernels-aarch64|check-spills|element-gi)'
+    | grep -vE '^(golden-|fidelity|demo-model|tools-|kernels-aarch64|check-spills|element-gi)'
 }
 
 part_sanitize () {

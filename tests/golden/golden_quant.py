@@ -128,7 +128,7 @@ def hard_rows(divisor, cols):
         "constant": [np.full(cols, v, np.float32) for v in (0.1, -7.0, 127.0)],
         "scale-ties": [_scale_tie(bits, divisor, cols, i) for i, bits in
                        enumerate((0x2000, 0x2001, 0x211F, 0x2FFF, 0x3BFF, 0x0002, 0x0003, 0x03FF, 0x0400))],
-        "value-ties": [_value_ties(s, divisor, cols, u) for s in (1.0, 0.0123, 3e-7) for u in (0, 1, -1)],
+        "value-ties": [_value_ties(s, divisor, cols, u) for s in (1.0, 0.12451171875, 0.0123, 3e-7) for u in (0, 1, -1)],
         # A stored scale below amax / divisor makes quotients beyond the limit: they are clamped.
         "subnormal-scale": [_tiny(t * smallest * divisor, cols, i) for i, t in
                             enumerate((0.50001, 0.75, 1.0, 1.4999, 2.4999, 3.3, 100.3))]
@@ -150,6 +150,8 @@ def make_quant(out, args):
                 q, scale = quantise(torch.from_numpy(x), kind)
                 assert scale.isfinite().all(), (kind, name)
                 assert q.abs().max() <= divisor
+                by_reciprocal = (torch.from_numpy(x) * (1 / dequantise(torch.ones_like(q), scale, kind))).round()
+                assert name != "value-ties" or (by_reciprocal != q).any()
                 entries.append({
                     "name": "%s-%d-%s" % (kind, cols, name), "kind": kind, "rows": len(x), "cols": cols,
                     "x": blob.add(x), "q": [row.numpy().tobytes().hex() for row in q],
