@@ -53,7 +53,8 @@ $cross-gcc -O3 -w $orc_flags -c programs.c
 # shellcheck disable=SC2086
 $cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root/kernels/orc/orc.c"
 # shellcheck disable=SC2086
-$cross-gcc $flags -O1 -o checkkern "$root"/tests/kernels/*.c ./*.o "$library" -lm ||
+$cross-gcc $flags -O1 -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o \
+  "$library" -lm ||
   not_run "checkkern does not link; install libc6-dev-arm64-cross"
 
 # ORC tells what it compiles; a program that it cannot would be tested as plain C.

@@ -38,7 +38,7 @@ $cross-gcc $flags -march=armv8.2-a+dotprod -c "$root"/kernels/aarch64/dotprod.c
 # shellcheck disable=SC2086
 $cross-gcc $flags -march=armv8.2-a+dotprod+i8mm -c "$root"/kernels/aarch64/i8mm.c
 # shellcheck disable=SC2086
-$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c ./*.o -lm ||
+$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o -lm ||
   not_run "checkkern does not link; install libc6-dev-arm64-cross"
 
 # Which levels each must have tested.
