@@ -35,11 +35,13 @@ apt_arm64 () {
 
 library=/usr/lib/$cross/liborc-0.4.so.0
 if [ ! -e $library ]; then
-  command -v apt-get > /dev/null || not_run "no ORC for arm64, and no apt-get"
+  # Releases of Debian name the package differently.
+  package=$(dpkg-query -S '*/liborc-0.4.so.0' 2> /dev/null | sed -n '1s/:.*//p')
+  [ -n "$package" ] || not_run "no ORC for arm64, and this is no Debian system"
   mkdir -p apt/lists/partial apt/archives/partial
-  { apt_arm64 update && apt_arm64 download liborc-0.4-0; } > log 2>&1 ||
+  { apt_arm64 update && apt_arm64 download "$package"; } > log 2>&1 ||
     not_run "no ORC for arm64: $(tail -n 1 log)"
-  dpkg-deb -x liborc-0.4-0_*.deb root
+  dpkg-deb -x "$package"_*.deb root
   library=$work/root/usr/lib/$cross/liborc-0.4.so.0
 fi
 
