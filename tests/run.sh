@@ -33,11 +33,12 @@ run_meson_tests () {
   local directory=$1 prefix=$2
 
   shift 2
-  rm -f "$directory/meson-logs/testlog.json"
+  # A wrapper's name becomes part of the log's.
+  rm -f "$directory"/meson-logs/testlog*.json
   # Its exit code says nothing that the log does not.
   meson test -C "$directory" --no-rebuild --print-errorlogs "$@" || true
   count_results < <(python3 tests/lib/meson-results.py "$prefix" \
-    "$directory/meson-logs/testlog.json")
+    "$directory"/meson-logs/testlog*.json)
 }
 
 part_unit () {
@@ -69,7 +70,7 @@ sanitized_tests () {
 }
 
 part_sanitize () {
-  local element_tests other_tests
+  local element_tests other_tests leak_check="bash $PWD/tests/lib/leak-check.sh"
 
   check "sanitize: build" build_tree "$sanitizer_build" -Db_sanitize=address,undefined \
     -Db_lundef=false -Dexamples=false || return
@@ -78,11 +79,13 @@ part_sanitize () {
   export G_SLICE=always-malloc LSAN_OPTIONS=suppressions=$PWD/tests/lib/lsan.supp:print_suppressions=0
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
-  run_meson_tests "$sanitizer_build" "sanitize: " --timeout-multiplier 6 $other_tests
+  run_meson_tests "$sanitizer_build" "sanitize: " --timeout-multiplier 6 \
+    --wrapper "$leak_check" $other_tests
   # Whole stacks are slow to walk, but without them nobody knows whose a leak is in a program with
   # that many libraries.
   ASAN_OPTIONS+=:fast_unwind_on_malloc=0
-  run_meson_tests "$sanitizer_build" "sanitize: " --timeout-multiplier 6 $element_tests
+  run_meson_tests "$sanitizer_build" "sanitize: " --timeout-multiplier 6 \
+    --wrapper "$leak_check" $element_tests
   unset G_SLICE LSAN_OPTIONS UBSAN_OPTIONS ASAN_OPTIONS
 }
 
