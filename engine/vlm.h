@@ -50,7 +50,7 @@ GQuark vlm_error_quark (void);
 
 typedef struct _VlmTokenizer VlmTokenizer;
 
-/* Reads only the tokenizer of a model (a Hugging Face directory). (transfer full) */
+/* Reads only the tokenizer of a model, or a tokenizer.json. (transfer full) */
 VlmTokenizer *vlm_tokenizer_load (const gchar *path, GError **error);
 VlmTokenizer *vlm_tokenizer_ref (VlmTokenizer *tokenizer);
 void vlm_tokenizer_unref (VlmTokenizer *tokenizer);
@@ -76,8 +76,9 @@ typedef struct _VlmModel VlmModel;
 
 typedef enum
 {
-  VLM_PRECISION_AUTO, /* exact for float weights */
-  VLM_PRECISION_EXACT /* f32 activations */
+  VLM_PRECISION_AUTO,  /* fast for quantised weights, exact for float ones */
+  VLM_PRECISION_EXACT, /* f32 activations; integer weights are brought back to f32 at load */
+  VLM_PRECISION_FAST   /* integer products; float weights are rounded to 8 bits at load */
 } VlmPrecision;
 
 typedef enum
@@ -97,7 +98,8 @@ typedef void (*VlmProgressFunc) (gdouble fraction, gpointer user_data);
 
 /*
  * Loads a model, or finds it again: models are shared by path, size, modification time and
- * options while anybody holds one. path is a Hugging Face directory, or vlm_builtin_model ().
+ * options while anybody holds one. path is a Hugging Face directory, a .slm file, or
+ * vlm_builtin_model (); a file is recognised by its content.
  * options may be NULL. (transfer full)
  * Errors: NOT_FOUND, READ, FORMAT, UNSUPPORTED, SETTINGS, MEMORY, or G_IO_ERROR_CANCELLED.
  */
@@ -125,6 +127,8 @@ typedef struct
   const gchar *family; /* "lfm2_vl" or "lfm2" */
   guint64 n_parameters;
   guint64 weight_bytes; /* memory held by the packed weights */
+  guint64 token_bytes;  /* of matrices that are read for each generated token */
+  gboolean fast;        /* products are of integers */
   guint hidden_size, n_layers, vocab_size, max_context;
   guint vision_hidden_size, n_vision_layers;
 } VlmModelInfo;
@@ -255,6 +259,64 @@ void vlm_session_free (VlmSession *session);
  */
 gboolean vlm_session_generate (VlmSession *session, const VlmRequest *request,
     const VlmWatch *watch, VlmResult *result, GError **error);
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+/* How weights are stored in a .slm file. */
+typedef enum
+{
+  VLM_WEIGHT_AUTO, /* vision only: F16 beside a text of F16, else INT8 */
+  VLM_WEIGHT_F16,
+  VLM_WEIGHT_INT8, /* symmetric, one scale a row */
+  VLM_WEIGHT_INT4  /* symmetric, one scale for each 64 values of a row; text only */
+} VlmWeightType;
+
+typedef struct
+{
+  VlmWeightType text_type;   /* of the decoder's matrices, embedding and head included */
+  VlmWeightType vision_type; /* of those of tower and projector */
+  gboolean requantise;       /* integers may be rounded a second time */
+  guint n_threads;           /* 0: the CPUs that this process may use */
+} VlmConvertOptions;
+
+/*
+ * Writes the model at source, anything that vlm_model_load () takes, to one file in the .slm
+ * format. destination comes into being, or is replaced, in one step once all is on the disk; on
+ * failure nothing is left behind. Equal input gives equal bytes, whatever the number of threads.
+ * Matrices get the types of options; patch and position embedding, taps, norms and biases are F16.
+ * Integers of the wanted type are copied; others are refused unless requantise is set.
+ * Errors: those of vlm_model_load (); VLM_ERROR_SETTINGS for types that do not go together or a
+ * destination that is a part of source; VLM_ERROR_FORMAT for a value that F16 cannot hold, with
+ * tensor and position; VLM_ERROR_UNSUPPORTED for integers that would be rounded again; those of
+ * writing (G_FILE_ERROR); G_IO_ERROR_CANCELLED. progress may be NULL.
+ */
+gboolean vlm_model_convert (const gchar *source, const gchar *destination,
+    const VlmConvertOptions *options, VlmProgressFunc progress, gpointer user_data,
+    GCancellable *cancellable, GError **error);
+
+/*
+ * What the model at path is, without reading its weights: a JSON object, whose keys docs/formats.md
+ * lists. Errors: those of vlm_model_load (). (transfer full)
+ */
+gchar *vlm_model_describe (const gchar *path, GError **error);
+
+typedef enum
+{
+  VLM_FINDING_NOTE,   /* worth knowing: a deviation from a published size */
+  VLM_FINDING_PROBLEM /* the model is damaged */
+} VlmFindingKind;
+
+/* text is borrowed; it names the tensor that it is about. Called from the verifying thread. */
+typedef void (*VlmFindingFunc) (VlmFindingKind kind, const gchar *text, gpointer user_data);
+
+/*
+ * Looks at every byte of the model at path: structure, checksums, values that are no finite
+ * numbers, scales. Each finding goes to finding; what is wrong with the structure ends the search.
+ * TRUE when the search came to its end, whatever it found. progress may be NULL.
+ * Errors: NOT_FOUND, READ, SETTINGS (VLM_CPU), MEMORY, or G_IO_ERROR_CANCELLED.
+ */
+gboolean vlm_model_verify (const gchar *path, VlmFindingFunc finding, VlmProgressFunc progress,
+    gpointer user_data, GCancellable *cancellable, GError **error);
 
 G_END_DECLS
 

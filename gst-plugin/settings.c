@@ -66,8 +66,9 @@ static const GEnumValue tiling_values[] = {
 };
 
 static const GEnumValue precision_values[] = {
-  { VLM_PRECISION_AUTO, "As suits the model's weights", "auto" },
-  { VLM_PRECISION_EXACT, "32-bit floating point activations", "exact" },
+  { VLM_PRECISION_AUTO, "fast for quantised weights, else exact", "auto" },
+  { VLM_PRECISION_EXACT, "32-bit floating point, quantised weights too", "exact" },
+  { VLM_PRECISION_FAST, "8-bit integers, floating point weights too", "fast" },
   { 0, NULL, NULL },
 };
 

@@ -65,14 +65,48 @@ typedef struct
   size_t group; /* a multiple of VLM_K_STEP, at most 65536 */
 } VlmActivations;
 
-/* How the weights of an integer matrix are stored; s16 stands for a scale that is an IEEE half. */
+/* The kinds of scales of integer weights, in ascending order of detail. */
 typedef enum
 {
-  VLM_INT_I8,        /* q -128 .. 127, one f32 scale a row: value = q * scale */
-  VLM_INT_I8_GROUPS, /* the same with an s16 for each group of a row */
-  VLM_INT_I4_GROUPS, /* q -8 .. 7, the same */
-  VLM_INT_N_FORMATS
+  VLM_SCALE_ROW,  /* one f32 a row */
+  VLM_SCALE_F16,  /* one IEEE half for each group of a row */
+  VLM_SCALE_F32,  /* one f32 for each group */
+  VLM_SCALE_CODES /* for each group an 8-bit code, times one half for each VLM_SUPER_GROUP values */
+} VlmIntScale;
+
+/* Values that share the half of VLM_SCALE_CODES. */
+#define VLM_SUPER_GROUP 256
+
+/*
+ * How the weights of an integer matrix are stored. The value of a weight is
+ *   q * scale            q signed, -2^(bits - 1) .. 2^(bits - 1) - 1
+ *   q * scale + min      with has_min; q unsigned, 0 .. 2^bits - 1, and bits below 8
+ * where scale is the row's or its group's, and min one of the same kind. A scale in codes is
+ * (float) code * half, rounded once (codes are signed); so is a min.
+ */
+typedef struct
+{
+  unsigned bits; /* 4, 5, 6 or 8 */
+  VlmIntScale scale;
+  int has_min; /* not with VLM_SCALE_ROW */
+  /* Values of a row with one scale: a multiple of VLM_K_STEP, at most 65536. VLM_SCALE_CODES: 16,
+   * 32, 64, 128 or 256. Ignored for VLM_SCALE_ROW. */
+  size_t group;
 } VlmIntFormat;
+
+/* Rows of integer weights as files are read: plain arrays, nothing interleaved. */
+typedef struct
+{
+  const int8_t *q; /* [n][ldq], one value each */
+  size_t ldq;
+  const void *scale; /* ROW: float [n]; F16: uint16_t, F32: float, CODES: int8_t [n][lds] */
+  const void *min;   /* the same, or NULL */
+  size_t lds;        /* >= vlm_n_groups (k, group) */
+  /* CODES only: [n][ldsuper] halves */
+  const uint16_t *super;
+  const uint16_t *super_min;
+  size_t ldsuper; /* >= vlm_n_groups (k, VLM_SUPER_GROUP) */
+} VlmIntRows;
 
 /*
  * One head of softmax attention for a run of consecutive queries.
@@ -140,24 +174,21 @@ typedef struct
 
   /*
    * Product of m rows of activations with one panel of integer weights, j < n <= int_panel:
-   *   matmul_i8:   y[i][j] = w_scale[j] * sum_g x_scale[i][g] * dot (i, j, g)  (+ bias[j])
-   *   others:      y[i][j] = sum_g (x_scale[i][g] * w_scale[j][g]) * dot (i, j, g)  (+ bias[j])
+   *   VLM_SCALE_ROW: y[i][j] = w_scale[j] * sum_g x_scale[i][g] * dot (i, j, g)  (+ bias[j])
+   *   others:        y[i][j] = sum_g ((x_scale[i][g] * w_scale[j][g]) * dot (i, j, g)
+   *                              (+ (x_scale[i][g] * x_sum[i][g]) * w_min[j][g]))  (+ bias[j])
    * dot is the exact integer product of group g. The sum runs over g in ascending order from zero
-   * in f32, one fused multiply-add a group: fma ((float) dot, factor, sum). The end of matmul_i8 is
-   * fma (sum, w_scale, bias), or a product without bias. bias may be NULL.
+   * in f32: one fused multiply-add for the dot of a group, then one for its minimum. The end of
+   * VLM_SCALE_ROW is fma (sum, w_scale, bias), or a product without bias. bias may be NULL.
    *
-   * matmul_i8 takes any group of activations, so that they are as fine as accuracy wants; the
+   * VLM_SCALE_ROW takes any group of activations, so that they are as fine as accuracy wants; the
    * others need that of the weights. 256 is nearly free, 64 costs a quarter of the rate (AVX-512
    * VNNI). w is a panel as vlm_int_pack () leaves it; its tile order is the level's own. Integers
    * do not overflow for groups of up to 65536.
    */
   size_t int_panel;
-  void (*matmul_i8) (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-      size_t n, const float *bias);
-  void (*matmul_i8_groups) (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-      size_t n, const float *bias);
-  void (*matmul_i4_groups) (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-      size_t n, const float *bias);
+  void (*matmul_int) (float *y, size_t ldy, const VlmActivations *x, size_t m,
+      const VlmIntFormat *format, const void *w, size_t n, const float *bias);
 
   /* Private to kernels/: the tile order of a panel, see pack.c. */
   size_t int_inner;
@@ -263,21 +294,22 @@ int vlm_kernels_init (VlmKernels *kernels, VlmCpuLevel level);
 
 /*
  * Panels of integer weights. A panel holds up to int_panel consecutive rows of a matrix; rows
- * beyond n are packed as zeros. group is ignored for VLM_INT_I8.
+ * beyond n are packed as zeros.
  */
 
 /* Bytes of one panel, of rows of k values; k < SIZE_MAX / 256. */
-size_t vlm_int_panel_bytes (const VlmKernels *kernels, VlmIntFormat format, size_t k, size_t group);
+size_t vlm_int_panel_bytes (const VlmKernels *kernels, const VlmIntFormat *format, size_t k);
 
-/*
- * Packs n rows of k values into a panel. w is [n][ldw], row-major. scale is const float [n] for
- * VLM_INT_I8, else const uint16_t [n][lds] halves.
- */
-void vlm_int_pack (const VlmKernels *kernels, VlmIntFormat format, void *panel, const int8_t *w,
-    size_t ldw, const void *scale, size_t lds, size_t k, size_t n, size_t group);
+/* Packs n rows of k values into a panel. */
+void vlm_int_pack (const VlmKernels *kernels, const VlmIntFormat *format, void *panel,
+    const VlmIntRows *rows, size_t k, size_t n);
 
-/* y[l] = the value of element l < k of row j of a panel: q * scale, rounded once. */
-void vlm_int_unpack_row (const VlmKernels *kernels, VlmIntFormat format, float *y,
-    const void *panel, size_t j, size_t k, size_t group);
+/* y[l] = the value of element l < k of row j of a panel; each operation is rounded once. */
+void vlm_int_unpack_row (const VlmKernels *kernels, const VlmIntFormat *format, float *y,
+    const void *panel, size_t j, size_t k);
+
+/* The same of row i of plain rows. */
+void vlm_int_dequantise_row (
+    const VlmIntFormat *format, float *y, const VlmIntRows *rows, size_t i, size_t k);
 
 #endif

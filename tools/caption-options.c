@@ -28,7 +28,8 @@
   "\n"                                                                                             \
   "A real model: hf download LiquidAI/LFM2.5-VL-450M --local-dir DIR\n"
 
-static const gchar *const precisions[] = { "auto", "exact", NULL };
+/* In the order of VlmPrecision. */
+static const gchar *const precisions[] = { "auto", "exact", "fast", NULL };
 static const gchar *const tilings[] = { "auto", "on", "off", NULL };
 
 static gboolean
@@ -139,8 +140,8 @@ read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **arg
 {
   g_autoptr (GOptionContext) context = g_option_context_new ("[PICTURE...]");
   const GOptionEntry entries[] = {
-    { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model, "Directory of a Hugging Face model",
-        "DIR" },
+    { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model,
+        "A .slm file or a directory of a Hugging Face model", "MODEL" },
     { "prompt", 'p', 0, G_OPTION_ARG_FILENAME, &options->prompt, "What to ask (" DEFAULT_PROMPT ")",
         "TEXT" },
     { "system-prompt", 0, 0, G_OPTION_ARG_FILENAME, &options->system_prompt,
@@ -164,7 +165,8 @@ read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **arg
         "Most tokens of an untiled picture", "N" },
     { "tiling", 0, 0, G_OPTION_ARG_STRING, &words->tiling,
         "Whether large pictures are cut into tiles: auto, on or off", "WHEN" },
-    { "precision", 0, 0, G_OPTION_ARG_STRING, &words->precision, "auto or exact", "KIND" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, &words->precision,
+        "exact: in f32; fast: in integers; auto: fast for a quantised model", "KIND" },
     { "threads", 'j', 0, G_OPTION_ARG_INT, &options->threads,
         "Threads to compute with; 0: as many as CPUs may be used", "N" },
     { "dump", 0, 0, G_OPTION_ARG_FILENAME, &options->dump, "Write every stage to DIR as .npy",
@@ -189,7 +191,7 @@ understand (CaptionOptions *options, const Words *words, GError **error)
 
   if (!parse_choice ("precision", words->precision, precisions, &choice, error))
     return FALSE;
-  options->precision = choice == 1 ? VLM_PRECISION_EXACT : VLM_PRECISION_AUTO;
+  options->precision = (VlmPrecision) choice;
   if (!parse_choice ("tiling", words->tiling, tilings, &choice, error))
     return FALSE;
   options->tiling = choice == 1 ? VLM_TILING_ON : choice == 2 ? VLM_TILING_OFF : VLM_TILING_AUTO;

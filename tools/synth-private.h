@@ -42,6 +42,6 @@ gboolean synth_write_tokenizer (const SynthPreset *preset, const gchar *folder, 
 
 /* model.safetensors */
 gboolean synth_write_weights (
-    const SynthPreset *preset, guint64 seed, const gchar *folder, GError **error);
+    const SynthPreset *preset, guint64 seed, guint n_outliers, const gchar *folder, GError **error);
 
 #endif

@@ -83,6 +83,23 @@ static const SynthPreset presets[] = {
       .projector_hidden = 192,
       .projector_norm = TRUE,
       .resample = 3 },
+  /* Nor has this: deep and wide enough to judge what rounding does to a model. */
+  { .name = "small",
+      .vocab = 2048,
+      .hidden = 512,
+      .n_layers = 6,
+      .n_heads = 8,
+      .n_kv_heads = 4,
+      .ff_config = 1920,
+      .ff_rows = 1280,
+      .attention_layers = BIT (2) | BIT (5),
+      .vision_hidden = 256,
+      .vision_ff = 1024,
+      .n_vision_layers = 6,
+      .n_vision_heads = 4,
+      .projector_hidden = 512,
+      .projector_norm = FALSE,
+      .resample = 2 },
 };
 
 gchar *
@@ -105,7 +122,8 @@ synth_put_file (const gchar *folder, const gchar *name, const GString *text, GEr
 }
 
 gboolean
-synth_write (const gchar *preset, gint64 seed, const gchar *folder, GError **error)
+synth_write (
+    const gchar *preset, gint64 seed, guint n_outliers, const gchar *folder, GError **error)
 {
   g_autofree gchar *names = NULL;
   guint i;
@@ -129,5 +147,5 @@ synth_write (const gchar *preset, gint64 seed, const gchar *folder, GError **err
   }
   return synth_write_settings (&presets[i], folder, error)
       && synth_write_tokenizer (&presets[i], folder, error)
-      && synth_write_weights (&presets[i], (guint64) seed, folder, error);
+      && synth_write_weights (&presets[i], (guint64) seed, n_outliers, folder, error);
 }

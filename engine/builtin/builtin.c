@@ -8,7 +8,7 @@
 const gchar *
 vlm_builtin_model (void)
 {
-  return "resource:///org/gst-vlmcaption/model";
+  return "resource:///org/gst-vlmcaption/model.slm";
 }
 
 void

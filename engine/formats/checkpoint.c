@@ -15,49 +15,70 @@
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmTokenizer, vlm_tokenizer_unref)
 
 static VlmTokenizer *
-make_tokenizer (VlmFile *file, GError **error)
+make_tokenizer (const VlmModelFiles *files, GError **error)
 {
-  g_autoptr (GBytes) bytes = vlm_file_read_all (file, VLM_HF_MAX_TOKENIZER, error);
+  g_autoptr (GBytes) bytes =
+      vlm_model_files_read (files, VLM_HF_TOKENIZER, VLM_HF_MAX_TOKENIZER, error);
+  g_autofree gchar *path = vlm_model_files_describe (files, VLM_HF_TOKENIZER);
 
-  return bytes ? vlm_tokenizer_new_from_json (bytes, vlm_file_get_path (file), error) : NULL;
+  return bytes ? vlm_tokenizer_new_from_json (bytes, path, error) : NULL;
+}
+
+/* tokenizer.json itself. */
+static VlmTokenizer *
+load_tokenizer_file (const gchar *path, GError **error)
+{
+  g_autoptr (VlmFile) file = vlm_file_open (path, NULL, error);
+  g_autoptr (GBytes) bytes = file ? vlm_file_read_all (file, VLM_HF_MAX_TOKENIZER, error) : NULL;
+
+  return bytes ? vlm_tokenizer_new_from_json (bytes, path, error) : NULL;
 }
 
 VlmTokenizer *
 vlm_tokenizer_load (const gchar *path, GError **error)
 {
-  g_autoptr (VlmFile) file = NULL;
+  g_autoptr (VlmModelFiles) files = NULL;
 
-  if (vlm_directory_check (path, NULL) || !g_str_has_suffix (path, ".json")) {
-    if (!vlm_directory_check (path, error))
+  if (g_str_has_suffix (path, ".json") && !vlm_path_is_directory (path))
+    return load_tokenizer_file (path, error);
+  files = vlm_model_files_open (path, error);
+  return files ? make_tokenizer (files, error) : NULL;
+}
+
+/* Opens a model that has the files that none can do without. */
+static VlmModelFiles *
+open_files (const gchar *path, GError **error)
+{
+  static const gchar *const needed[] = { VLM_HF_CONFIG, VLM_HF_TOKENIZER, VLM_SAFETENSORS_FILE };
+  g_autoptr (VlmModelFiles) files = vlm_model_files_open (path, error);
+  guint i;
+
+  if (!files)
+    return NULL;
+  for (i = 0; i < G_N_ELEMENTS (needed); i++) {
+    const gchar *name = needed[i];
+
+    if (i == 2 && vlm_model_files_get_slm (files))
+      break;
+    if (i == 2 && !vlm_model_files_has (files, name)
+        && vlm_model_files_has (files, VLM_SAFETENSORS_INDEX))
+      name = VLM_SAFETENSORS_INDEX;
+    if (!vlm_model_files_check (files, name, error))
       return NULL;
-    file = vlm_file_open (path, VLM_HF_TOKENIZER, error);
-  } else {
-    file = vlm_file_open (path, NULL, error);
   }
-  return file ? make_tokenizer (file, error) : NULL;
+  return g_steal_pointer (&files);
 }
 
 gboolean
 vlm_model_check_path (const gchar *path, GError **error)
 {
-  static const gchar *const needed[] = { VLM_HF_CONFIG, VLM_HF_TOKENIZER, VLM_SAFETENSORS_FILE };
+  g_autoptr (VlmModelFiles) files = NULL;
   VlmCpuLevel level;
-  guint i;
 
-  if (!vlm_cpu_level_choose (&level, error) || !vlm_directory_check (path, error))
+  if (!vlm_cpu_level_choose (&level, error))
     return FALSE;
-  for (i = 0; i < G_N_ELEMENTS (needed); i++) {
-    const gchar *name = needed[i];
-    g_autoptr (VlmFile) file = NULL;
-
-    if (name == needed[2] && !vlm_file_exists (path, name)
-        && vlm_file_exists (path, VLM_SAFETENSORS_INDEX))
-      name = VLM_SAFETENSORS_INDEX;
-    file = vlm_file_open (path, name, error);
-    if (!file)
-      return FALSE;
-  }
-  return TRUE;
+  files = open_files (path, error);
+  return files != NULL;
 }
 
 /* The tower and the image settings must cut pictures alike. */
@@ -113,25 +134,24 @@ check_tokenizer (VlmCheckpoint *checkpoint, GError **error)
 }
 
 static gboolean
-read_settings (VlmCheckpoint *checkpoint, GError **error)
+read_settings (VlmCheckpoint *checkpoint, const VlmModelFiles *files, GError **error)
 {
-  const gchar *path = checkpoint->path;
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root =
-      vlm_json_load (path, VLM_HF_CONFIG, VLM_HF_MAX_SETTINGS, 0, &file, error);
+      vlm_json_load (files, VLM_HF_CONFIG, VLM_HF_MAX_SETTINGS, 0, &file, error);
   VlmJson json = { file, NULL, root };
 
   if (!root || !vlm_hf_read_config (&json, &checkpoint->config, error))
     return FALSE;
-  checkpoint->tokenizer = vlm_tokenizer_load (path, error);
+  checkpoint->tokenizer = make_tokenizer (files, error);
   if (!checkpoint->tokenizer || !check_tokenizer (checkpoint, error))
     return FALSE;
   vlm_processor_init_defaults (&checkpoint->processor);
   if (checkpoint->config.has_vision
-      && (!vlm_hf_read_processor (path, &checkpoint->processor, error)
+      && (!vlm_hf_read_processor (files, &checkpoint->processor, error)
           || !check_processor (checkpoint, error)))
     return FALSE;
-  return vlm_hf_read_generation (path, &json, checkpoint->tokenizer,
+  return vlm_hf_read_generation (files, &json, checkpoint->tokenizer,
       checkpoint->config.text.vocab_size, &checkpoint->generation, error);
 }
 
@@ -139,14 +159,22 @@ VlmCheckpoint *
 vlm_checkpoint_open (const gchar *path, GError **error)
 {
   g_autoptr (VlmCheckpoint) checkpoint = NULL;
+  g_autoptr (VlmModelFiles) files = NULL;
+  VlmCpuLevel level;
+  VlmSlm *slm;
 
-  if (!vlm_model_check_path (path, error))
+  if (!vlm_cpu_level_choose (&level, error))
     return NULL;
+  files = open_files (path, error);
+  if (!files)
+    return NULL;
+  slm = vlm_model_files_get_slm (files);
   checkpoint = g_new0 (VlmCheckpoint, 1);
   checkpoint->path = g_strdup (path);
-  if (!read_settings (checkpoint, error))
+  if ((slm && !vlm_slm_verify_files (slm, NULL, error)) || !read_settings (checkpoint, files, error)
+      || (slm && !vlm_slm_check_config (slm, &checkpoint->config, error)))
     return NULL;
-  checkpoint->tensors = vlm_safetensors_open (path, error);
+  checkpoint->tensors = vlm_model_files_open_tensors (files, error);
   return checkpoint->tensors ? g_steal_pointer (&checkpoint) : NULL;
 }
 

@@ -21,8 +21,8 @@ typedef struct
 } VlmCheckpoint;
 
 /*
- * Opens a model: a Hugging Face directory, as a local path or a resource:// URI.
- * Reads and checks every JSON file and every tensor header; no payload. (transfer full)
+ * Opens a model: a Hugging Face directory or a .slm file, as a local path or a resource:// URI.
+ * Reads and checks every settings file and every tensor header; no weights. (transfer full)
  */
 VlmCheckpoint *vlm_checkpoint_open (const gchar *path, GError **error);
 void vlm_checkpoint_free (VlmCheckpoint *checkpoint);

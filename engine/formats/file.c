@@ -18,6 +18,7 @@
 
 struct _VlmFile
 {
+  gatomicrefcount references;
   gchar *path;
   guint64 size;
   int fd;           /* -1 for a resource */
@@ -52,12 +53,28 @@ set_errno_error (GError **error, const gchar *path, int saved)
 }
 
 static gboolean
-check_resource_directory (const gchar *uri, GError **error)
+is_resource_directory (const gchar *uri)
 {
   g_autofree gchar *path = resource_path (uri);
   g_auto (GStrv) children = g_resources_enumerate_children (path, 0, NULL);
 
-  if (children)
+  return children != NULL;
+}
+
+gboolean
+vlm_path_is_directory (const gchar *path)
+{
+  struct stat status;
+
+  if (vlm_path_is_resource (path))
+    return is_resource_directory (path);
+  return stat (path, &status) == 0 && S_ISDIR (status.st_mode);
+}
+
+static gboolean
+check_resource_directory (const gchar *uri, GError **error)
+{
+  if (is_resource_directory (uri))
     return TRUE;
   g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND, "%s: no such resource directory", uri);
   return FALSE;
@@ -85,9 +102,8 @@ vlm_directory_check (const gchar *path, GError **error)
   return TRUE;
 }
 
-/* name may be NULL: directory itself. */
-static gchar *
-join_path (const gchar *directory, const gchar *name)
+gchar *
+vlm_path_join (const gchar *directory, const gchar *name)
 {
   if (!name)
     return g_strdup (directory);
@@ -99,7 +115,7 @@ join_path (const gchar *directory, const gchar *name)
 gboolean
 vlm_file_exists (const gchar *directory, const gchar *name)
 {
-  g_autofree gchar *path = join_path (directory, name);
+  g_autofree gchar *path = vlm_path_join (directory, name);
   g_autofree gchar *inner = NULL;
   struct stat status;
 
@@ -147,17 +163,25 @@ vlm_file_open (const gchar *directory, const gchar *name, GError **error)
 {
   g_autoptr (VlmFile) file = g_new0 (VlmFile, 1);
 
+  g_atomic_ref_count_init (&file->references);
   file->fd = -1;
-  file->path = join_path (directory, name);
+  file->path = vlm_path_join (directory, name);
   if (vlm_path_is_resource (directory) ? !open_resource (file, error) : !open_local (file, error))
     return NULL;
   return g_steal_pointer (&file);
 }
 
-void
-vlm_file_free (VlmFile *file)
+VlmFile *
+vlm_file_ref (VlmFile *file)
 {
-  if (!file)
+  g_atomic_ref_count_inc (&file->references);
+  return file;
+}
+
+void
+vlm_file_unref (VlmFile *file)
+{
+  if (!file || !g_atomic_ref_count_dec (&file->references))
     return;
   if (file->fd >= 0)
     close (file->fd);

@@ -12,6 +12,12 @@ typedef struct _VlmFile VlmFile;
 /* Whether path names a compiled-in resource; every other string is a local path. */
 gboolean vlm_path_is_resource (const gchar *path);
 
+/* Whether path is a directory, local or of resources. FALSE also where nothing is. */
+gboolean vlm_path_is_directory (const gchar *path);
+
+/* Path of the entry called name in directory; NULL for name: directory itself. (transfer full) */
+gchar *vlm_path_join (const gchar *directory, const gchar *name);
+
 /*
  * Looks whether path is a directory that can be searched.
  * VLM_ERROR_NOT_FOUND when it is none, VLM_ERROR_READ when it may not be entered.
@@ -27,7 +33,8 @@ gboolean vlm_file_exists (const gchar *directory, const gchar *name);
  * VLM_ERROR_NOT_FOUND, VLM_ERROR_READ.
  */
 VlmFile *vlm_file_open (const gchar *directory, const gchar *name, GError **error);
-void vlm_file_free (VlmFile *file);
+VlmFile *vlm_file_ref (VlmFile *file);
+void vlm_file_unref (VlmFile *file);
 
 /* Path or URI, for messages. */
 const gchar *vlm_file_get_path (const VlmFile *file);
@@ -47,6 +54,6 @@ gboolean vlm_file_read (const VlmFile *file, guint64 offset, gpointer buffer, gs
  */
 GBytes *vlm_file_read_all (const VlmFile *file, gsize max_size, GError **error);
 
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmFile, vlm_file_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmFile, vlm_file_unref)
 
 #endif

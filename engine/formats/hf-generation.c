@@ -5,7 +5,6 @@
 #include "hf.h"
 
 #include "engine/vlm.h"
-#include "file.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,15 +66,15 @@ read_sampling (const VlmJson *json, VlmGeneration *generation, GError **error)
 
 static gboolean
 read_generation_file (
-    const gchar *directory, guint vocab_size, VlmGeneration *generation, GError **error)
+    const VlmModelFiles *files, guint vocab_size, VlmGeneration *generation, GError **error)
 {
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
   VlmJson json;
 
-  if (!vlm_file_exists (directory, VLM_HF_GENERATION))
+  if (!vlm_model_files_has (files, VLM_HF_GENERATION))
     return TRUE;
-  root = vlm_json_load (directory, VLM_HF_GENERATION, VLM_HF_MAX_SETTINGS, 0, &file, error);
+  root = vlm_json_load (files, VLM_HF_GENERATION, VLM_HF_MAX_SETTINGS, 0, &file, error);
   if (!root)
     return FALSE;
   json = (VlmJson){ file, NULL, root };
@@ -95,8 +94,8 @@ lookup_token (const VlmJson *json, const gchar *key, const VlmTokenizer *tokeniz
 }
 
 static gboolean
-read_token_texts (const gchar *directory, const VlmTokenizer *tokenizer, VlmGeneration *generation,
-    GError **error)
+read_token_texts (const VlmModelFiles *files, const VlmTokenizer *tokenizer,
+    VlmGeneration *generation, GError **error)
 {
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
@@ -104,11 +103,11 @@ read_token_texts (const gchar *directory, const VlmTokenizer *tokenizer, VlmGene
   gint eos;
 
   if ((generation->n_eos && generation->bos_id >= 0 && generation->pad_id >= 0)
-      || !vlm_file_exists (directory, VLM_HF_TOKENIZER_CONFIG))
+      || !vlm_model_files_has (files, VLM_HF_TOKENIZER_CONFIG))
     return TRUE;
   /* Its model_max_length is commonly 10^30 and more, too large for an integer. */
-  root = vlm_json_load (directory, VLM_HF_TOKENIZER_CONFIG, VLM_HF_MAX_SETTINGS,
-      JSON_DECODE_INT_AS_REAL, &file, error);
+  root = vlm_json_load (
+      files, VLM_HF_TOKENIZER_CONFIG, VLM_HF_MAX_SETTINGS, JSON_DECODE_INT_AS_REAL, &file, error);
   if (!root)
     return FALSE;
   json = (VlmJson){ file, NULL, root };
@@ -123,8 +122,8 @@ read_token_texts (const gchar *directory, const VlmTokenizer *tokenizer, VlmGene
 }
 
 gboolean
-vlm_hf_read_generation (const gchar *directory, const VlmJson *json, const VlmTokenizer *tokenizer,
-    guint vocab_size, VlmGeneration *generation, GError **error)
+vlm_hf_read_generation (const VlmModelFiles *files, const VlmJson *json,
+    const VlmTokenizer *tokenizer, guint vocab_size, VlmGeneration *generation, GError **error)
 {
   VlmJson text;
   gint im_end;
@@ -133,11 +132,11 @@ vlm_hf_read_generation (const gchar *directory, const VlmJson *json, const VlmTo
   generation->bos_id = generation->pad_id = generation->top_k = -1;
   generation->temperature = generation->top_p = generation->min_p = NAN;
   generation->repetition_penalty = NAN;
-  if (!read_generation_file (directory, vocab_size, generation, error)
+  if (!read_generation_file (files, vocab_size, generation, error)
       || !read_ids (json, vocab_size, generation, error)
       || !vlm_json_get_object (json, "text_config", &text, error)
       || !read_ids (&text, vocab_size, generation, error)
-      || !read_token_texts (directory, tokenizer, generation, error))
+      || !read_token_texts (files, tokenizer, generation, error))
     return FALSE;
   im_end = vlm_tokenizer_lookup (tokenizer, "<|im_end|>");
   if (!generation->n_eos && im_end >= 0)

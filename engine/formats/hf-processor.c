@@ -5,7 +5,6 @@
 #include "hf.h"
 
 #include "engine/vlm.h"
-#include "file.h"
 
 #define MAX_SIZE 65536
 
@@ -96,16 +95,16 @@ validate (const VlmProcessor *processor, const gchar *file, GError **error)
 
 /* found tells whether the file exists and has an object image_processor. */
 static gboolean
-read_nested (const gchar *directory, VlmProcessor *processor, gboolean *found, GError **error)
+read_nested (const VlmModelFiles *files, VlmProcessor *processor, gboolean *found, GError **error)
 {
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
   VlmJson json, nested;
 
   *found = FALSE;
-  if (!vlm_file_exists (directory, VLM_HF_PROCESSOR))
+  if (!vlm_model_files_has (files, VLM_HF_PROCESSOR))
     return TRUE;
-  root = vlm_json_load (directory, VLM_HF_PROCESSOR, VLM_HF_MAX_SETTINGS, 0, &file, error);
+  root = vlm_json_load (files, VLM_HF_PROCESSOR, VLM_HF_MAX_SETTINGS, 0, &file, error);
   if (!root)
     return FALSE;
   json = (VlmJson){ file, NULL, root };
@@ -119,7 +118,7 @@ read_nested (const gchar *directory, VlmProcessor *processor, gboolean *found, G
 }
 
 gboolean
-vlm_hf_read_processor (const gchar *directory, VlmProcessor *processor, GError **error)
+vlm_hf_read_processor (const VlmModelFiles *files, VlmProcessor *processor, GError **error)
 {
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
@@ -127,11 +126,11 @@ vlm_hf_read_processor (const gchar *directory, VlmProcessor *processor, GError *
   VlmJson json;
 
   vlm_processor_init_defaults (processor);
-  if (!read_nested (directory, processor, &found, error))
+  if (!read_nested (files, processor, &found, error))
     return FALSE;
-  if (found || !vlm_file_exists (directory, VLM_HF_PREPROCESSOR))
+  if (found || !vlm_model_files_has (files, VLM_HF_PREPROCESSOR))
     return TRUE;
-  root = vlm_json_load (directory, VLM_HF_PREPROCESSOR, VLM_HF_MAX_SETTINGS, 0, &file, error);
+  root = vlm_json_load (files, VLM_HF_PREPROCESSOR, VLM_HF_MAX_SETTINGS, 0, &file, error);
   if (!root)
     return FALSE;
   json = (VlmJson){ file, NULL, root };

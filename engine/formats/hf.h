@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The settings files of a Hugging Face directory. */
+/* The settings files of a model, as Hugging Face names them. */
 
 #ifndef VLM_HF_H
 #define VLM_HF_H
@@ -30,14 +30,15 @@ gboolean vlm_hf_read_config (const VlmJson *json, VlmConfig *config, GError **er
  * The image settings: the object image_processor of processor_config.json when there is one, else
  * preprocessor_config.json, else defaults; the files are not merged.
  */
-gboolean vlm_hf_read_processor (const gchar *directory, VlmProcessor *processor, GError **error);
+gboolean vlm_hf_read_processor (
+    const VlmModelFiles *files, VlmProcessor *processor, GError **error);
 
 /*
  * End, begin and padding ids and sampling defaults: generation_config.json, for ids then
  * config.json (its root in json), then the token texts in tokenizer_config.json, then
  * <|im_end|>. VLM_ERROR_FORMAT when an id is not in the vocabulary or no end id is found.
  */
-gboolean vlm_hf_read_generation (const gchar *directory, const VlmJson *json,
+gboolean vlm_hf_read_generation (const VlmModelFiles *files, const VlmJson *json,
     const VlmTokenizer *tokenizer, guint vocab_size, VlmGeneration *generation, GError **error);
 
 #endif

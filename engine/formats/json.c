@@ -3,7 +3,6 @@
 #include "json.h"
 
 #include "engine/vlm.h"
-#include "file.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,21 +32,15 @@ vlm_json_parse (GBytes *bytes, const gchar *file, gsize flags, GError **error)
 }
 
 json_t *
-vlm_json_load (const gchar *directory, const gchar *name, gsize max_size, gsize flags, gchar **file,
-    GError **error)
+vlm_json_load (const VlmModelFiles *files, const gchar *name, gsize max_size, gsize flags,
+    gchar **file, GError **error)
 {
-  g_autoptr (VlmFile) handle = vlm_file_open (directory, name, error);
-  g_autoptr (GBytes) bytes = NULL;
-  json_t *root;
+  g_autoptr (GBytes) bytes = vlm_model_files_read (files, name, max_size, error);
+  g_autofree gchar *path = vlm_model_files_describe (files, name);
+  json_t *root = bytes ? vlm_json_parse (bytes, path, flags, error) : NULL;
 
-  if (!handle)
-    return NULL;
-  bytes = vlm_file_read_all (handle, max_size, error);
-  if (!bytes)
-    return NULL;
-  root = vlm_json_parse (bytes, vlm_file_get_path (handle), flags, error);
   if (root)
-    *file = g_strdup (vlm_file_get_path (handle));
+    *file = g_steal_pointer (&path);
   return root;
 }
 

@@ -8,6 +8,8 @@
 #include <gio/gio.h>
 #include <jansson.h>
 
+#include "model-files.h"
+
 /*
  * One object of a document. Borrowed: it lives as long as the document that it was taken from.
  * object may be NULL: every getter then finds nothing.
@@ -27,9 +29,9 @@ typedef struct
 json_t *vlm_json_parse (GBytes *bytes, const gchar *file, gsize flags, GError **error);
 
 /*
- * The file called name in directory, parsed; its path, for messages, goes to file (transfer full).
+ * The file called name of a model, parsed; its path, for messages, goes to file (transfer full).
  */
-json_t *vlm_json_load (const gchar *directory, const gchar *name, gsize max_size, gsize flags,
+json_t *vlm_json_load (const VlmModelFiles *files, const gchar *name, gsize max_size, gsize flags,
     gchar **file, GError **error);
 
 /* The value of key, NULL when it is absent or null. */

@@ -21,6 +21,7 @@ typedef struct
   const gchar *path;
   const gchar *start, *at, *end;
   const gchar *tensor; /* being read, for messages; NULL outside of entries */
+  VlmSafetensorsType last;
 } Scanner;
 
 typedef enum
@@ -31,9 +32,50 @@ typedef enum
   FIELDS_ALL = 7
 } Field;
 
-static const gchar *const unsupported_dtypes[] = { "BOOL", "F4", "F6_E2M3", "F6_E3M2", "U8", "I8",
-  "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16", "I32", "U32", "C64",
-  "F64", "I64", "U64", NULL };
+static const struct
+{
+  const gchar *name;
+  gsize size;
+} types[] = {
+  [VLM_SAFETENSORS_F32] = { "F32", 4 },
+  [VLM_SAFETENSORS_F16] = { "F16", 2 },
+  [VLM_SAFETENSORS_BF16] = { "BF16", 2 },
+  [VLM_SAFETENSORS_U8] = { "U8", 1 },
+  [VLM_SAFETENSORS_I8] = { "I8", 1 },
+};
+
+static const gchar *const unsupported_types[] = { "BOOL", "F4", "F6_E2M3", "F6_E3M2", "F8_E5M2",
+  "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16", "I32", "U32", "C64", "F64",
+  "I64", "U64", NULL };
+
+const gchar *
+vlm_safetensors_type_name (VlmSafetensorsType type)
+{
+  return types[type].name;
+}
+
+gsize
+vlm_safetensors_type_size (VlmSafetensorsType type)
+{
+  return types[type].size;
+}
+
+static void
+clear_entry (gpointer data)
+{
+  VlmSafetensorsEntry *entry = data;
+
+  g_free (entry->name);
+}
+
+GArray *
+vlm_safetensors_entries_new (void)
+{
+  GArray *entries = g_array_new (FALSE, FALSE, sizeof (VlmSafetensorsEntry));
+
+  g_array_set_clear_func (entries, clear_entry);
+  return entries;
+}
 
 static gboolean fail (const Scanner *scanner, GError **error, const gchar *format, ...)
     G_GNUC_PRINTF (3, 4);
@@ -221,29 +263,43 @@ scan_integers (Scanner *scanner, const gchar *what, guint64 *values, guint max_c
 }
 
 static gboolean
-scan_dtype (Scanner *scanner, VlmDType *dtype, GError **error)
+fail_type (const Scanner *scanner, const gchar *name, GError **error)
+{
+  g_autoptr (GString) expected = g_string_new (NULL);
+  guint i;
+
+  for (i = 0; i <= scanner->last; i++)
+    g_string_append_printf (expected, "%s%s",
+        i == 0                   ? ""
+            : i == scanner->last ? " or "
+                                 : ", ",
+        types[i].name);
+  g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED, "%s: tensor %s has dtype %s, expected %s",
+      scanner->path, scanner->tensor, name, expected->str);
+  return FALSE;
+}
+
+static gboolean
+scan_type (Scanner *scanner, VlmSafetensorsType *type, GError **error)
 {
   g_autofree gchar *name = scan_string (scanner, MAX_NAME, error);
   guint i;
 
   if (!name)
     return FALSE;
-  for (i = VLM_DTYPE_F32; i <= VLM_DTYPE_BF16; i++) {
-    if (!strcmp (name, vlm_dtype_name (i))) {
-      *dtype = i;
-      return TRUE;
-    }
+  for (i = 0; i < G_N_ELEMENTS (types); i++) {
+    if (strcmp (name, types[i].name))
+      continue;
+    *type = i;
+    return i <= scanner->last || fail_type (scanner, name, error);
   }
-  if (!g_strv_contains (unsupported_dtypes, name))
-    return fail (scanner, error, "unknown dtype \"%s\"", name);
-  g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
-      "%s: tensor %s has dtype %s, expected F32, F16 or BF16", scanner->path, scanner->tensor,
-      name);
-  return FALSE;
+  if (g_strv_contains (unsupported_types, name))
+    return fail_type (scanner, name, error);
+  return fail (scanner, error, "unknown dtype \"%s\"", name);
 }
 
 static gboolean
-scan_field (Scanner *scanner, VlmTensorInfo *info, guint *seen, GError **error)
+scan_field (Scanner *scanner, VlmSafetensorsEntry *entry, guint *seen, GError **error)
 {
   g_autofree gchar *key = scan_string (scanner, MAX_NAME, error);
   guint64 offsets[2];
@@ -265,9 +321,9 @@ scan_field (Scanner *scanner, VlmTensorInfo *info, guint *seen, GError **error)
   *seen |= field;
 
   if (field == FIELD_DTYPE)
-    return scan_dtype (scanner, &info->dtype, error);
+    return scan_type (scanner, &entry->type, error);
   if (field == FIELD_SHAPE)
-    return scan_integers (scanner, key, info->shape, VLM_MAX_RANK, &info->rank, error);
+    return scan_integers (scanner, key, entry->shape, VLM_MAX_RANK, &entry->rank, error);
   if (!scan_integers (scanner, key, offsets, 2, &count, error))
     return FALSE;
   if (count != 2)
@@ -276,32 +332,32 @@ scan_field (Scanner *scanner, VlmTensorInfo *info, guint *seen, GError **error)
     return fail (scanner, error,
         "data_offsets [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] end before they begin",
         offsets[0], offsets[1]);
-  info->offset = offsets[0];
-  info->n_bytes = offsets[1] - offsets[0];
+  entry->offset = offsets[0];
+  entry->n_bytes = offsets[1] - offsets[0];
   return TRUE;
 }
 
 /* The span must be what type and shape need. */
 static gboolean
-check_span (const Scanner *scanner, const VlmTensorInfo *info, GError **error)
+check_span (const Scanner *scanner, const VlmSafetensorsEntry *entry, GError **error)
 {
-  g_autofree gchar *shape = vlm_tensor_shape_to_string (info->shape, info->rank);
-  guint64 needed = vlm_dtype_size (info->dtype);
+  g_autofree gchar *shape = vlm_tensor_shape_to_string (entry->shape, entry->rank);
+  guint64 needed = types[entry->type].size;
   guint i;
 
-  for (i = 0; i < info->rank; i++) {
-    if (!g_uint64_checked_mul (&needed, needed, info->shape[i]))
+  for (i = 0; i < entry->rank; i++) {
+    if (!g_uint64_checked_mul (&needed, needed, entry->shape[i]))
       return fail (scanner, error, "shape %s is beyond all bounds", shape);
   }
-  if (needed != info->n_bytes)
+  if (needed != entry->n_bytes)
     return fail (scanner, error,
         "data_offsets span %" G_GUINT64_FORMAT " bytes, expected %" G_GUINT64_FORMAT " for %s %s",
-        info->n_bytes, needed, vlm_dtype_name (info->dtype), shape);
+        entry->n_bytes, needed, types[entry->type].name, shape);
   return TRUE;
 }
 
 static gboolean
-scan_entry (Scanner *scanner, VlmTensorInfo *info, GError **error)
+scan_entry (Scanner *scanner, VlmSafetensorsEntry *entry, GError **error)
 {
   guint seen = 0;
 
@@ -309,7 +365,7 @@ scan_entry (Scanner *scanner, VlmTensorInfo *info, GError **error)
     return FALSE;
   if (!take (scanner, '}')) {
     do {
-      if (!scan_field (scanner, info, &seen, error))
+      if (!scan_field (scanner, entry, &seen, error))
         return FALSE;
     } while (take (scanner, ','));
     if (!expect (scanner, '}', error))
@@ -320,7 +376,7 @@ scan_entry (Scanner *scanner, VlmTensorInfo *info, GError **error)
         !(seen & FIELD_DTYPE)       ? "dtype"
             : !(seen & FIELD_SHAPE) ? "shape"
                                     : "data_offsets");
-  return check_span (scanner, info, error);
+  return check_span (scanner, entry, error);
 }
 
 static gint
@@ -330,7 +386,7 @@ compare_strings (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
-scan_metadata (Scanner *scanner, GError **error)
+scan_metadata (Scanner *scanner, GPtrArray *metadata, GError **error)
 {
   g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
   guint i;
@@ -351,6 +407,10 @@ scan_metadata (Scanner *scanner, GError **error)
     value = scan_string (scanner, G_MAXSIZE, error);
     if (!value)
       return FALSE;
+    if (metadata) {
+      g_ptr_array_add (metadata, g_strdup (key));
+      g_ptr_array_add (metadata, g_steal_pointer (&value));
+    }
   } while (take (scanner, ','));
 
   g_ptr_array_sort (keys, compare_strings);
@@ -363,10 +423,11 @@ scan_metadata (Scanner *scanner, GError **error)
 }
 
 static gboolean
-scan_member (Scanner *scanner, gboolean *has_metadata, GArray *infos, GError **error)
+scan_member (
+    Scanner *scanner, gboolean *has_metadata, GArray *entries, GPtrArray *metadata, GError **error)
 {
   g_autofree gchar *name = scan_string (scanner, MAX_NAME, error);
-  VlmTensorInfo info = { 0 };
+  VlmSafetensorsEntry entry = { 0 };
 
   if (!name || !expect (scanner, ':', error))
     return FALSE;
@@ -374,22 +435,22 @@ scan_member (Scanner *scanner, gboolean *has_metadata, GArray *infos, GError **e
     if (*has_metadata)
       return fail (scanner, error, "__metadata__ is there twice");
     *has_metadata = TRUE;
-    return scan_metadata (scanner, error);
+    return scan_metadata (scanner, metadata, error);
   }
   scanner->tensor = name;
-  if (!scan_entry (scanner, &info, error))
+  if (!scan_entry (scanner, &entry, error))
     return FALSE;
   scanner->tensor = NULL;
-  info.name = g_steal_pointer (&name);
-  g_array_append_val (infos, info);
+  entry.name = g_steal_pointer (&name);
+  g_array_append_val (entries, entry);
   return TRUE;
 }
 
 gboolean
-vlm_safetensors_parse_header (
-    const gchar *header, gsize length, const gchar *path, GArray *infos, GError **error)
+vlm_safetensors_parse_header (const gchar *header, gsize length, const gchar *path,
+    VlmSafetensorsType last, GArray *entries, GPtrArray *metadata, GError **error)
 {
-  Scanner scanner = { path, header, header, header + length, NULL };
+  Scanner scanner = { path, header, header, header + length, NULL, last };
   gboolean has_metadata = FALSE;
 
   if (length == 0 || *header != '{')
@@ -399,7 +460,7 @@ vlm_safetensors_parse_header (
   scanner.at = header + 1;
   if (!take (&scanner, '}')) {
     do {
-      if (!scan_member (&scanner, &has_metadata, infos, error))
+      if (!scan_member (&scanner, &has_metadata, entries, metadata, error))
         return FALSE;
     } while (take (&scanner, ','));
     if (!expect (&scanner, '}', error))

@@ -4,100 +4,32 @@
 
 #include "engine/vlm.h"
 #include "json.h"
-#include "safetensors-header.h"
+#include "safetensors-file.h"
 #include "tensors-private.h"
 
 #include <string.h>
 
-#define PREFIX_SIZE 8
-/* The format's own limit. */
-#define MAX_HEADER 100000000
 #define MAX_INDEX_SIZE (16u << 20)
 /* Each shard stays open. */
 #define MAX_SHARDS 256
 
-static gint
-compare_offsets (gconstpointer a, gconstpointer b)
-{
-  const VlmTensorInfo *x = a, *y = b;
-
-  if (x->offset != y->offset)
-    return x->offset < y->offset ? -1 : 1;
-  /* An empty tensor stands before the one that begins where it does. */
-  if (x->n_bytes != y->n_bytes)
-    return x->n_bytes < y->n_bytes ? -1 : 1;
-  return 0;
-}
-
-/* Sorts by place and checks that the data are covered from end to end, each byte once. */
-static gboolean
-check_layout (GArray *infos, guint64 data_size, const gchar *path, GError **error)
-{
-  guint64 covered = 0;
-  guint i;
-
-  g_array_sort (infos, compare_offsets);
-  for (i = 0; i < infos->len; i++) {
-    const VlmTensorInfo *info = &g_array_index (infos, VlmTensorInfo, i);
-
-    if (info->offset > data_size || info->n_bytes > data_size - info->offset) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-          "%s: tensor %s has data_offsets [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT
-          "], but the file holds %" G_GUINT64_FORMAT " bytes of data",
-          path, info->name, info->offset, info->offset + info->n_bytes, data_size);
-      return FALSE;
-    }
-    if (info->offset != covered) {
-      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-          "%s: tensor %s begins at %" G_GUINT64_FORMAT ", expected %" G_GUINT64_FORMAT ": %s", path,
-          info->name, info->offset, covered,
-          info->offset < covered ? "it overlaps the one before" : "there is a gap");
-      return FALSE;
-    }
-    covered += info->n_bytes;
-  }
-  if (covered != data_size) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-        "%s: the tensors end at byte %" G_GUINT64_FORMAT
-        " of the data, the file at %" G_GUINT64_FORMAT,
-        path, covered, data_size);
-    return FALSE;
-  }
-  return TRUE;
-}
-
-/* The length of the header, checked against the file. */
-static gboolean
-read_header_length (const VlmFile *file, guint64 *length, GError **error)
-{
-  const gchar *path = vlm_file_get_path (file);
-  guint64 size = vlm_file_get_size (file);
-  guint8 prefix[PREFIX_SIZE];
-
-  if (size < PREFIX_SIZE) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-        "%s: has %" G_GUINT64_FORMAT " bytes, too short for a safetensors file", path, size);
-    return FALSE;
-  }
-  if (!vlm_file_read (file, 0, prefix, PREFIX_SIZE, NULL, error))
-    return FALSE;
-  memcpy (length, prefix, PREFIX_SIZE);
-  *length = GUINT64_FROM_LE (*length);
-  if (*length > MAX_HEADER || *length > size - PREFIX_SIZE) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-        "%s: header length is %" G_GUINT64_FORMAT ", expected at most %" G_GUINT64_FORMAT, path,
-        *length, MIN (size - PREFIX_SIZE, MAX_HEADER));
-    return FALSE;
-  }
-  return TRUE;
-}
-
 static void
-clear_name (gpointer data)
+add_entry (VlmTensorSource *source, VlmSafetensorsEntry *entry, guint64 data_start, guint file)
 {
-  VlmTensorInfo *info = data;
+  static const VlmDType dtypes[] = {
+    [VLM_SAFETENSORS_F32] = VLM_DTYPE_F32,
+    [VLM_SAFETENSORS_F16] = VLM_DTYPE_F16,
+    [VLM_SAFETENSORS_BF16] = VLM_DTYPE_BF16,
+  };
+  VlmTensorInfo info = { .name = g_steal_pointer (&entry->name),
+    .dtype = dtypes[entry->type],
+    .rank = entry->rank,
+    .n_bytes = entry->n_bytes,
+    .offset = data_start + entry->offset,
+    .file = file };
 
-  g_free (info->name);
+  memcpy (info.shape, entry->shape, sizeof (info.shape));
+  vlm_tensor_source_add (source, &info);
 }
 
 /* Judges one file and adds its tensors. Its number in source goes to number. */
@@ -106,36 +38,17 @@ add_file (VlmTensorSource *source, const gchar *directory, const gchar *name, gu
     GError **error)
 {
   g_autoptr (VlmFile) file = vlm_file_open (directory, name, error);
-  g_autoptr (GArray) infos = g_array_new (FALSE, FALSE, sizeof (VlmTensorInfo));
-  g_autofree gchar *header = NULL;
-  const gchar *path;
-  guint64 length;
+  g_autoptr (GArray) entries = vlm_safetensors_entries_new ();
+  guint64 data_start;
   guint i;
 
-  g_array_set_clear_func (infos, clear_name);
-  if (!file || !read_header_length (file, &length, error))
+  if (!file
+      || !vlm_safetensors_read_header (file, VLM_SAFETENSORS_MAX_HEADER, VLM_SAFETENSORS_BF16,
+          entries, NULL, &data_start, error))
     return FALSE;
-  path = vlm_file_get_path (file);
-  header = g_try_malloc (length + 1);
-  if (!header) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
-        "%s: no memory for its header of %" G_GUINT64_FORMAT " bytes", path, length);
-    return FALSE;
-  }
-  if (!vlm_file_read (file, PREFIX_SIZE, header, length, NULL, error)
-      || !vlm_safetensors_parse_header (header, length, path, infos, error)
-      || !check_layout (infos, vlm_file_get_size (file) - PREFIX_SIZE - length, path, error))
-    return FALSE;
-
   *number = vlm_tensor_source_add_file (source, g_steal_pointer (&file));
-  for (i = 0; i < infos->len; i++) {
-    VlmTensorInfo *info = &g_array_index (infos, VlmTensorInfo, i);
-
-    info->offset += PREFIX_SIZE + length;
-    info->file = *number;
-    vlm_tensor_source_add (source, info);
-    info->name = NULL;
-  }
+  for (i = 0; i < entries->len; i++)
+    add_entry (source, &g_array_index (entries, VlmSafetensorsEntry, i), data_start, *number);
   return TRUE;
 }
 
@@ -224,10 +137,13 @@ open_shards (const gchar *directory, GError **error)
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
   g_autoptr (GPtrArray) shards = NULL;
+  g_autoptr (VlmModelFiles) files = NULL;
   VlmJson index, map;
   guint i;
 
-  root = vlm_json_load (directory, VLM_SAFETENSORS_INDEX, MAX_INDEX_SIZE, 0, &file, error);
+  files = vlm_model_files_open_directory (directory, error);
+  root =
+      files ? vlm_json_load (files, VLM_SAFETENSORS_INDEX, MAX_INDEX_SIZE, 0, &file, error) : NULL;
   if (!root)
     return NULL;
   index = (VlmJson){ file, NULL, root };

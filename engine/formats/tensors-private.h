@@ -8,8 +8,27 @@
 #include "file.h"
 #include "tensors.h"
 
+/*
+ * How a container reads its tensors, where that is more than copying bytes. n is the number of the
+ * tensor as vlm_tensor_source_get_nth () counts; the ranges have been checked against the tensor.
+ */
+typedef struct
+{
+  gboolean (*read) (gpointer data, guint n, guint64 offset, gpointer buffer, gsize length,
+      GCancellable *cancellable, GError **error);
+  gboolean (*read_rows) (gpointer data, guint n, guint64 first, gsize n_rows, VlmQuantRows *rows,
+      GCancellable *cancellable, GError **error);
+  /* Whether the whole tensor has been read and its checksum was right. */
+  gboolean (*is_verified) (gpointer data, guint n);
+  void (*free) (gpointer data);
+} VlmTensorReader;
+
 /* (transfer full) */
 VlmTensorSource *vlm_tensor_source_new (void);
+
+/* reader lives as long as the program, data until the source is freed. (transfer full) */
+void vlm_tensor_source_set_reader (
+    VlmTensorSource *source, const VlmTensorReader *reader, gpointer data);
 
 /* Returns the file's number, for VlmTensorInfo.file. file: (transfer full) */
 guint vlm_tensor_source_add_file (VlmTensorSource *source, VlmFile *file);

@@ -6,26 +6,44 @@
 
 #include <string.h>
 
+/* Bytes or values that are verified at a time. */
+#define VERIFY_CHUNK (256u << 10)
+
 struct _VlmTensorSource
 {
   GPtrArray *files; /* of VlmFile */
   GArray *infos;    /* of VlmTensorInfo; fixed once by_name exists */
   /* Elements of infos sorted by name. No hash table: its time would be up to who made the file. */
   GPtrArray *by_name;
+  const VlmTensorReader *reader; /* NULL: payloads are copied from the files */
+  gpointer reader_data;
 };
 
 gsize
 vlm_dtype_size (VlmDType dtype)
 {
-  return dtype == VLM_DTYPE_F32 ? 4 : 2;
+  static const gsize sizes[] = { 4, 2, 2, 0 };
+
+  return sizes[dtype];
 }
 
 const gchar *
 vlm_dtype_name (VlmDType dtype)
 {
-  static const gchar *const names[] = { "F32", "F16", "BF16" };
+  static const gchar *const names[] = { "F32", "F16", "BF16", "integers" };
 
   return names[dtype];
+}
+
+guint64
+vlm_tensor_count_values (const VlmTensorInfo *info)
+{
+  guint64 n = 1;
+  guint i;
+
+  for (i = 0; i < info->rank; i++)
+    n *= info->shape[i];
+  return n;
 }
 
 gchar *
@@ -53,7 +71,7 @@ vlm_tensor_source_new (void)
 {
   VlmTensorSource *source = g_new0 (VlmTensorSource, 1);
 
-  source->files = g_ptr_array_new_with_free_func ((GDestroyNotify) vlm_file_free);
+  source->files = g_ptr_array_new_with_free_func ((GDestroyNotify) vlm_file_unref);
   source->infos = g_array_new (FALSE, FALSE, sizeof (VlmTensorInfo));
   g_array_set_clear_func (source->infos, clear_info);
   return source;
@@ -65,9 +83,18 @@ vlm_tensor_source_free (VlmTensorSource *source)
   if (!source)
     return;
   g_clear_pointer (&source->by_name, g_ptr_array_unref);
+  if (source->reader)
+    source->reader->free (source->reader_data);
   g_array_unref (source->infos);
   g_ptr_array_unref (source->files);
   g_free (source);
+}
+
+void
+vlm_tensor_source_set_reader (VlmTensorSource *source, const VlmTensorReader *reader, gpointer data)
+{
+  source->reader = reader;
+  source->reader_data = data;
 }
 
 guint
@@ -156,11 +183,91 @@ vlm_tensor_source_get_path (const VlmTensorSource *source, const VlmTensorInfo *
   return vlm_file_get_path (g_ptr_array_index (source->files, info->file));
 }
 
+static gboolean
+same_format (const VlmIntFormat *a, const VlmIntFormat *b)
+{
+  return a->bits == b->bits && a->scale == b->scale && a->has_min == b->has_min
+      && (a->scale == VLM_SCALE_ROW || a->group == b->group);
+}
+
+static guint
+number_of (const VlmTensorSource *source, const VlmTensorInfo *info)
+{
+  return info - (const VlmTensorInfo *) source->infos->data;
+}
+
 gboolean
 vlm_tensor_source_read (VlmTensorSource *source, const VlmTensorInfo *info, guint64 offset,
     gpointer buffer, gsize length, GCancellable *cancellable, GError **error)
 {
+  g_return_val_if_fail (info->dtype != VLM_DTYPE_QUANTISED, FALSE);
   g_return_val_if_fail (offset <= info->n_bytes && length <= info->n_bytes - offset, FALSE);
+  if (source->reader)
+    return source->reader->read (
+        source->reader_data, number_of (source, info), offset, buffer, length, cancellable, error);
   return vlm_file_read (g_ptr_array_index (source->files, info->file), info->offset + offset,
       buffer, length, cancellable, error);
+}
+
+gboolean
+vlm_tensor_source_read_rows (VlmTensorSource *source, const VlmTensorInfo *info, guint64 first,
+    gsize n_rows, VlmQuantRows *rows, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (info->dtype == VLM_DTYPE_QUANTISED && source->reader, FALSE);
+  g_return_val_if_fail (first <= info->shape[0] && n_rows <= info->shape[0] - first, FALSE);
+  g_return_val_if_fail (rows->cols == info->shape[1] && n_rows <= rows->capacity
+          && same_format (&rows->format, &info->format),
+      FALSE);
+  return source->reader->read_rows (
+      source->reader_data, number_of (source, info), first, n_rows, rows, cancellable, error);
+}
+
+static gboolean
+verify_rows (
+    VlmTensorSource *source, const VlmTensorInfo *info, GCancellable *cancellable, GError **error)
+{
+  gsize step = CLAMP (VERIFY_CHUNK / info->shape[1], 1, info->shape[0]);
+  VlmQuantRows rows;
+  guint64 first;
+  gboolean good;
+
+  if (!vlm_quant_rows_init (&rows, &info->format, step, info->shape[1], error))
+    return FALSE;
+  for (first = 0, good = TRUE; good && first < info->shape[0]; first += step)
+    good = vlm_tensor_source_read_rows (
+        source, info, first, MIN (step, info->shape[0] - first), &rows, cancellable, error);
+  vlm_quant_rows_clear (&rows);
+  return good;
+}
+
+static gboolean
+verify_bytes (
+    VlmTensorSource *source, const VlmTensorInfo *info, GCancellable *cancellable, GError **error)
+{
+  g_autofree guint8 *buffer = g_malloc (VERIFY_CHUNK);
+  guint64 offset;
+
+  for (offset = 0; offset < info->n_bytes; offset += VERIFY_CHUNK) {
+    if (!vlm_tensor_source_read (source, info, offset, buffer,
+            MIN (VERIFY_CHUNK, info->n_bytes - offset), cancellable, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+gboolean
+vlm_tensor_source_verify_rest (VlmTensorSource *source, GCancellable *cancellable, GError **error)
+{
+  guint i;
+
+  for (i = 0; source->reader && i < source->infos->len; i++) {
+    const VlmTensorInfo *info = &g_array_index (source->infos, VlmTensorInfo, i);
+    gboolean good = source->reader->is_verified (source->reader_data, i)
+        || (info->dtype == VLM_DTYPE_QUANTISED ? verify_rows (source, info, cancellable, error)
+                                               : verify_bytes (source, info, cancellable, error));
+
+    if (!good)
+      return FALSE;
+  }
+  return TRUE;
 }

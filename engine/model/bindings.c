@@ -224,6 +224,19 @@ bind_positions (Binder *binder, GError **error)
 }
 
 static gboolean
+bind_patch (Binder *binder, GError **error)
+{
+  const VlmVisionConfig *vision = &binder->config->vision;
+  guint first = binder->bindings->len;
+
+  if (!bind_linear (binder, &binder->weights->patch, "embeddings.patch_embedding",
+          vision->hidden_size, vision->patch_size * vision->patch_size * 3, TRUE, error))
+    return FALSE;
+  g_array_index (binder->bindings, VlmBinding, first).keep_floats = TRUE;
+  return TRUE;
+}
+
+static gboolean
 bind_vision (Binder *binder, GError **error)
 {
   const VlmVisionConfig *vision = &binder->config->vision;
@@ -231,9 +244,7 @@ bind_vision (Binder *binder, GError **error)
   guint i;
 
   g_string_assign (binder->prefix, binder->names->vision);
-  if (!bind_linear (binder, &weights->patch, "embeddings.patch_embedding", vision->hidden_size,
-          vision->patch_size * vision->patch_size * 3, TRUE, error)
-      || !bind_positions (binder, error)
+  if (!bind_patch (binder, error) || !bind_positions (binder, error)
       || !bind_layer_norm (
           binder, &weights->post_norm, "post_layernorm", vision->hidden_size, error))
     return FALSE;

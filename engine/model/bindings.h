@@ -19,7 +19,8 @@ typedef enum
 typedef struct
 {
   VlmBindingKind kind;
-  gpointer target; /* within the VlmWeights */
+  gpointer target;      /* within the VlmWeights */
+  gboolean keep_floats; /* a matrix too delicate for integers: the patch embedding */
   const VlmTensorInfo *parts[VLM_MAX_PARTS];
   guint n_parts;
 } VlmBinding;

@@ -20,9 +20,9 @@ typedef struct
   gsize n, position; /* tokens of the chunk, position of its first */
 
   gfloat *x;         /* [hidden] residual stream */
-  gfloat *normed;    /* [hidden] */
+  VlmInputs inputs;  /* of the next product */
   gfloat *wide;      /* widest projection: qkv, B C x, or gate and up */
-  gfloat *mixed;     /* attention or convolution output, or the gated feed-forward */
+  gfloat *mixed;     /* attention or convolution output */
   gfloat *out;       /* [hidden] what is added to the residual stream */
   gfloat *window;    /* [conv_taps - 1 + n][hidden] convolution inputs, oldest first */
   gfloat *cos, *sin; /* [head_dim / 2] */
@@ -49,12 +49,13 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   const VlmTextConfig *config = chunk->config;
   gsize hidden = config->hidden_size;
   gsize wide = MAX (MAX (qkv_width (config), 3 * hidden), 2 * (gsize) config->ff_size);
-  gsize mixed = MAX (MAX ((gsize) config->n_heads * config->head_dim, hidden), config->ff_size);
+  gsize mixed = MAX ((gsize) config->n_heads * config->head_dim, hidden);
+  gsize widest_input = MAX (mixed, config->ff_size);
   gsize window = config->conv_taps - 1 + chunk->n;
   gsize half = config->head_dim / 2;
   gsize total = 0;
 
-  vlm_arena_measure (&total, chunk->n * hidden);
+  vlm_inputs_measure (&total, chunk->team, chunk->n, widest_input);
   vlm_arena_measure (&total, chunk->n * wide);
   vlm_arena_measure (&total, chunk->n * mixed);
   vlm_arena_measure (&total, chunk->n * hidden);
@@ -64,7 +65,7 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
 
-  chunk->normed = vlm_arena_take (arena, chunk->n * hidden);
+  vlm_inputs_take (&chunk->inputs, arena, chunk->team, chunk->n, widest_input);
   chunk->wide = vlm_arena_take (arena, chunk->n * wide);
   chunk->mixed = vlm_arena_take (arena, chunk->n * mixed);
   chunk->out = vlm_arena_take (arena, chunk->n * hidden);
@@ -147,21 +148,42 @@ attend_job (gsize job, guint thread, gpointer user_data)
   chunk->kernels->attention (&args);
 }
 
+/* inputs = norm (x), made ready for matrix */
+static gboolean
+norm_inputs (Chunk *chunk, const VlmMatrix *matrix, const VlmNorm *norm)
+{
+  return vlm_inputs_norm (&chunk->inputs, matrix, chunk->team, chunk->kernels, norm,
+      chunk->config->norm_eps, chunk->x, chunk->n);
+}
+
+/* inputs = the first width values of the rows of mixed */
+static gboolean
+mixed_inputs (Chunk *chunk, const VlmMatrix *matrix)
+{
+  return vlm_inputs_rows (&chunk->inputs, matrix, chunk->team, chunk->kernels, chunk->mixed,
+      matrix->cols, chunk->n, 0, NULL, NULL);
+}
+
+static gboolean
+multiply (Chunk *chunk, const VlmLinear *linear, gfloat *y, gsize ldy)
+{
+  return vlm_matrix_multiply (
+      linear->matrix, chunk->team, chunk->kernels, linear->bias, &chunk->inputs, y, ldy);
+}
+
 static gboolean
 attention_layer (Chunk *chunk)
 {
   const VlmTextConfig *config = chunk->config;
   const VlmDecoderLayer *layer = chunk->layer;
-  gsize heads_width = (gsize) config->n_heads * config->head_dim;
   gsize n_blocks = (chunk->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
 
-  return vlm_matrix_multiply (layer->qkv.matrix, chunk->team, chunk->kernels, layer->qkv.bias,
-             chunk->normed, config->hidden_size, chunk->n, chunk->wide, qkv_width (config))
+  return norm_inputs (chunk, layer->qkv.matrix, &layer->operator_norm)
+      && multiply (chunk, &layer->qkv, chunk->wide, qkv_width (config))
       && vlm_rows_run (chunk->team, chunk->n, 8 * qkv_width (config), prepare_rows, chunk)
       && vlm_team_run (chunk->team, n_blocks * config->n_heads, attend_job, chunk)
-      && vlm_matrix_multiply (layer->attention_out.matrix, chunk->team, chunk->kernels,
-          layer->attention_out.bias, chunk->mixed, heads_width, chunk->n, chunk->out,
-          config->hidden_size);
+      && mixed_inputs (chunk, layer->attention_out.matrix)
+      && multiply (chunk, &layer->attention_out, chunk->out, config->hidden_size);
 }
 
 /* window[taps - 1 + i] = B[i] * x'[i] */
@@ -213,8 +235,8 @@ conv_layer (Chunk *chunk)
   gsize n_columns = chunk->config->conv_taps - 1;
   gfloat *columns = chunk->cache->columns[chunk->layer_index];
 
-  if (!vlm_matrix_multiply (layer->conv_in.matrix, chunk->team, chunk->kernels, layer->conv_in.bias,
-          chunk->normed, hidden, chunk->n, chunk->wide, 3 * hidden))
+  if (!norm_inputs (chunk, layer->conv_in.matrix, &layer->operator_norm)
+      || !multiply (chunk, &layer->conv_in, chunk->wide, 3 * hidden))
     return FALSE;
 
   memcpy (chunk->window, columns, n_columns * hidden * sizeof (gfloat));
@@ -223,22 +245,18 @@ conv_layer (Chunk *chunk)
     return FALSE;
   memcpy (columns, chunk->window + chunk->n * hidden, n_columns * hidden * sizeof (gfloat));
 
-  return vlm_matrix_multiply (layer->conv_out.matrix, chunk->team, chunk->kernels,
-      layer->conv_out.bias, chunk->mixed, hidden, chunk->n, chunk->out, hidden);
+  return mixed_inputs (chunk, layer->conv_out.matrix)
+      && multiply (chunk, &layer->conv_out, chunk->out, hidden);
 }
 
+/* gate = silu (gate) * up, of a row that holds both */
 static void
-gate_rows (gsize first, gsize n_rows, gpointer user_data)
+gate_row (gfloat *gate, gpointer user_data)
 {
   const Chunk *chunk = user_data;
   gsize ff = chunk->config->ff_size;
-  gsize i;
 
-  for (i = first; i < first + n_rows; i++) {
-    const gfloat *gate = chunk->wide + i * 2 * ff;
-
-    chunk->kernels->silu_mul (chunk->mixed + i * ff, gate, gate + ff, ff);
-  }
+  chunk->kernels->silu_mul (gate, gate, gate + ff, ff);
 }
 
 static gboolean
@@ -248,26 +266,22 @@ feed_forward (Chunk *chunk)
   gsize hidden = chunk->config->hidden_size;
   gsize ff = chunk->config->ff_size;
 
-  return vlm_matrix_multiply (layer->gate_up, chunk->team, chunk->kernels, NULL, chunk->normed,
-             hidden, chunk->n, chunk->wide, 2 * ff)
-      && vlm_rows_run (chunk->team, chunk->n, 16 * ff, gate_rows, chunk)
-      && vlm_matrix_multiply (layer->down, chunk->team, chunk->kernels, NULL, chunk->mixed, ff,
-          chunk->n, chunk->out, hidden);
+  return norm_inputs (chunk, layer->gate_up, &layer->ffn_norm)
+      && vlm_matrix_multiply (
+          layer->gate_up, chunk->team, chunk->kernels, NULL, &chunk->inputs, chunk->wide, 2 * ff)
+      && vlm_inputs_rows (&chunk->inputs, layer->down, chunk->team, chunk->kernels, chunk->wide,
+          2 * ff, chunk->n, 16 * ff, gate_row, chunk)
+      && vlm_matrix_multiply (
+          layer->down, chunk->team, chunk->kernels, NULL, &chunk->inputs, chunk->out, hidden);
 }
 
 static gboolean
 run_layer (Chunk *chunk)
 {
-  const VlmDecoderLayer *layer = chunk->layer;
-  const VlmTextConfig *config = chunk->config;
-  gsize hidden = config->hidden_size;
+  gsize hidden = chunk->config->hidden_size;
 
-  return vlm_rows_norm (chunk->team, chunk->kernels, &layer->operator_norm, config->norm_eps,
-             chunk->x, chunk->normed, chunk->n, hidden)
-      && (layer->kind == VLM_LAYER_CONV ? conv_layer (chunk) : attention_layer (chunk))
+  return (chunk->layer->kind == VLM_LAYER_CONV ? conv_layer (chunk) : attention_layer (chunk))
       && vlm_rows_add (chunk->team, chunk->kernels, chunk->out, chunk->x, chunk->n, hidden)
-      && vlm_rows_norm (chunk->team, chunk->kernels, &layer->ffn_norm, config->norm_eps, chunk->x,
-          chunk->normed, chunk->n, hidden)
       && feed_forward (chunk)
       && vlm_rows_add (chunk->team, chunk->kernels, chunk->out, chunk->x, chunk->n, hidden);
 }
@@ -306,17 +320,18 @@ vlm_decoder_logits (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloa
     gfloat *logits, GError **error)
 {
   const VlmTextConfig *config = &model->config.text;
-  gfloat *normed;
+  const VlmWeights *weights = model->weights;
+  VlmInputs inputs = { 0 };
   gsize total = 0;
 
-  vlm_arena_measure (&total, config->hidden_size);
+  vlm_inputs_measure (&total, team, 1, config->hidden_size);
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
-  normed = vlm_arena_take (arena, config->hidden_size);
-  model->kernels.rms_norm (
-      normed, x, model->weights->final_norm.weight, config->hidden_size, config->norm_eps);
-  if (!vlm_matrix_multiply (model->weights->head, team, &model->kernels, NULL, normed,
-          config->hidden_size, 1, logits, config->vocab_size))
+  vlm_inputs_take (&inputs, arena, team, 1, config->hidden_size);
+  if (!vlm_inputs_norm (&inputs, weights->head, team, &model->kernels, &weights->final_norm,
+          config->norm_eps, x, 1)
+      || !vlm_matrix_multiply (
+          weights->head, team, &model->kernels, NULL, &inputs, logits, config->vocab_size))
     return vlm_set_cancelled (error);
   return TRUE;
 }

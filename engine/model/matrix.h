@@ -6,33 +6,50 @@
 #define VLM_MATRIX_H
 
 #include "engine/formats/tensors.h"
+#include "engine/runtime/slab.h"
 #include "engine/runtime/team.h"
+#include "engine/vlm.h"
+#include "inputs.h"
 #include "kernels/kernels.h"
 
+/* Values of a row of inputs that share a scale where the weights have one scale a row. */
+#define VLM_ROW_INPUT_GROUP 128
+
+struct _VlmMatrix
+{
+  guint rows, cols;    /* y = x W^T: rows outputs from cols inputs */
+  VlmDType dtype;      /* VLM_DTYPE_QUANTISED for integers */
+  VlmIntFormat format; /* of integers */
+  gsize input_group;   /* integers: values of an input row with one scale */
+  guint panel;         /* rows in one panel */
+  gsize panel_bytes;
+  guint8 *data; /* [ceil (rows / panel)] panels, in the slab; floats: [cols][panel] each */
+};
+
+/* What loading matrices needs. */
 typedef struct
 {
-  guint rows, cols; /* y = x W^T: rows outputs from cols inputs */
-  VlmDType dtype;
-  guint panel; /* rows in one panel */
-  gsize panel_bytes;
-  gpointer block; /* what was allocated; data lies in it */
-  guint8 *data;   /* [ceil (rows / panel)][cols][panel], 64-byte aligned */
-} VlmMatrix;
+  VlmTensorSource *source;
+  const VlmKernels *kernels;
+  VlmPrecision precision;
+  VlmTeam *team; /* packs integers, within turns that the load takes itself */
+  VlmSlab *slab; /* memory of the packed weights */
+  GCancellable *cancellable;
+} VlmMatrixLoader;
 
 /*
- * Reads tensor info (rank 2, [rows, cols]) from source and packs it for the kernels.
- * Errors: those of vlm_tensor_source_read (); VLM_ERROR_MEMORY. (transfer full)
+ * Reads tensors of rank 2 with equal columns, stacked by rows (q, k and v as one product), and packs
+ * them. What they become:
+ *   integers of one format  themselves, unless precision is exact
+ *   floats of one type      themselves, or with precision fast 8-bit integers, if may_round
+ *   everything else         f32
+ * Errors: VLM_ERROR_FORMAT when the columns differ; VLM_ERROR_MEMORY; those of reading.
+ * (transfer full)
  */
-VlmMatrix *vlm_matrix_load (VlmTensorSource *source, const VlmTensorInfo *info,
-    const VlmKernels *kernels, GCancellable *cancellable, GError **error);
+VlmMatrix *vlm_matrix_load (const VlmMatrixLoader *loader, const VlmTensorInfo *const *infos,
+    guint n_infos, gboolean may_round, GError **error);
 
-/*
- * The same for several tensors with equal cols, stacked by rows (q, k and v as one product).
- * Tensors of different dtypes are read as f32. VLM_ERROR_FORMAT when cols differ.
- */
-VlmMatrix *vlm_matrix_load_stacked (VlmTensorSource *source, const VlmTensorInfo *const *infos,
-    guint n_infos, const VlmKernels *kernels, GCancellable *cancellable, GError **error);
-
+/* The packed weights live on in the slab. */
 void vlm_matrix_free (VlmMatrix *matrix);
 gsize vlm_matrix_get_bytes (const VlmMatrix *matrix);
 
@@ -41,10 +58,10 @@ void vlm_matrix_get_row (
     const VlmMatrix *matrix, const VlmKernels *kernels, guint row, gfloat *out);
 
 /*
- * y[i][r] = bias[r] + sum_c x[i][c] W[r][c] for m rows of x; bias may be NULL.
- * FALSE when cancelled; y is incomplete then.
+ * y[i][r] = bias[r] + sum_c x[i][c] W[r][c] for all rows of inputs, which were made for this matrix;
+ * bias may be NULL. FALSE when cancelled; y is incomplete then. Call within a turn.
  */
 gboolean vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
-    const gfloat *bias, const gfloat *x, gsize ldx, gsize m, gfloat *y, gsize ldy);
+    const gfloat *bias, const VlmInputs *inputs, gfloat *y, gsize ldy);
 
 #endif

@@ -53,10 +53,10 @@ vlm_model_unref (VlmModel *model)
     model_free (model);
 }
 
+/* name is what path is called within the model. */
 static void
-append_file_state (GString *key, const gchar *directory, const gchar *name)
+append_file_state (GString *key, const gchar *path, const gchar *name)
 {
-  g_autofree gchar *path = g_build_filename (directory, name, NULL);
   GStatBuf st;
 
   if (g_stat (path, &st) == 0)
@@ -84,8 +84,11 @@ append_directory_state (GString *key, const gchar *directory)
       g_ptr_array_add (names, g_strdup (name));
   }
   g_ptr_array_sort (names, compare_names);
-  for (i = 0; i < names->len; i++)
-    append_file_state (key, directory, names->pdata[i]);
+  for (i = 0; i < names->len; i++) {
+    g_autofree gchar *path = g_build_filename (directory, names->pdata[i], NULL);
+
+    append_file_state (key, path, names->pdata[i]);
+  }
 }
 
 /* What makes two loads the same: canonical path, size and time of its files, options, level. */
@@ -100,7 +103,10 @@ make_key (const gchar *path, const VlmLoadOptions *options, VlmCpuLevel level)
     g_autofree gchar *canonical = g_canonicalize_filename (path, NULL);
 
     g_string_append (key, canonical);
-    append_directory_state (key, canonical);
+    if (g_file_test (canonical, G_FILE_TEST_IS_DIR))
+      append_directory_state (key, canonical);
+    else
+      append_file_state (key, canonical, "");
   }
   g_string_append_printf (
       key, "|%d|%s", options != NULL ? options->precision : 0, vlm_cpu_level_name (level));
@@ -121,8 +127,8 @@ find_longest_token (const VlmTokenizer *tokenizer)
 }
 
 static VlmModel *
-model_load (const gchar *path, VlmCpuLevel level, VlmProgressFunc progress, gpointer user_data,
-    GCancellable *cancellable, GError **error)
+model_load (const gchar *path, VlmPrecision precision, VlmCpuLevel level, VlmProgressFunc progress,
+    gpointer user_data, GCancellable *cancellable, GError **error)
 {
   VlmModel *model = g_new0 (VlmModel, 1);
   VlmCheckpoint *checkpoint = NULL;
@@ -140,12 +146,14 @@ model_load (const gchar *path, VlmCpuLevel level, VlmProgressFunc progress, gpoi
   checkpoint = vlm_checkpoint_open (path, error);
   if (checkpoint == NULL || g_cancellable_set_error_if_cancelled (cancellable, error))
     goto failed;
-  model->weights =
-      vlm_weights_load (checkpoint, &model->kernels, progress, user_data, cancellable, error);
+  model->weights = vlm_weights_load (
+      checkpoint, &model->kernels, precision, progress, user_data, cancellable, error);
   if (model->weights == NULL)
     goto failed;
-
   model->config = checkpoint->config;
+  if (!vlm_tensor_source_verify_rest (checkpoint->tensors, cancellable, error))
+    goto failed;
+
   model->processor = checkpoint->processor;
   model->generation = checkpoint->generation;
   model->tokenizer = vlm_tokenizer_ref (checkpoint->tokenizer);
@@ -209,7 +217,8 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   if (!mine)
     return model;
 
-  model = model_load (path, level, progress, user_data, cancellable, error);
+  model = model_load (path, options != NULL ? options->precision : VLM_PRECISION_AUTO, level,
+      progress, user_data, cancellable, error);
 
   g_mutex_lock (&registry_lock);
   if (model != NULL) {
@@ -235,6 +244,8 @@ vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
   info->family = config->has_vision ? "lfm2_vl" : "lfm2";
   info->n_parameters = model->weights->n_parameters;
   info->weight_bytes = model->weights->n_bytes;
+  info->token_bytes = model->weights->token_bytes;
+  info->fast = model->weights->layers[0].down->dtype == VLM_DTYPE_QUANTISED;
   info->hidden_size = config->text.hidden_size;
   info->n_layers = config->text.n_layers;
   info->vocab_size = config->text.vocab_size;

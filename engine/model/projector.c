@@ -32,6 +32,14 @@ unshuffle (const gfloat *features, guint grid_columns, guint factor, gsize width
   }
 }
 
+static void
+gelu_row (gfloat *row, gpointer user_data)
+{
+  const VlmModel *model = user_data;
+
+  model->kernels.gelu_erf (row, model->config.projector.hidden_size);
+}
+
 gboolean
 vlm_vision_project (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloat *features,
     guint grid_rows, guint grid_columns, gfloat *tokens, GError **error)
@@ -43,16 +51,19 @@ vlm_vision_project (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloa
   gsize width = (gsize) factor * factor * model->config.vision.hidden_size;
   gsize hidden = model->config.text.hidden_size;
   gsize n = (gsize) (grid_rows / factor) * (grid_columns / factor);
+  VlmInputs inputs = { 0 };
   gfloat *folded, *middle;
   gsize total = 0;
 
   g_return_val_if_fail (grid_rows % factor == 0 && grid_columns % factor == 0, FALSE);
   vlm_arena_measure (&total, n * width);
   vlm_arena_measure (&total, n * config->hidden_size);
+  vlm_inputs_measure (&total, team, n, MAX (width, config->hidden_size));
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
   folded = vlm_arena_take (arena, n * width);
   middle = vlm_arena_take (arena, n * config->hidden_size);
+  vlm_inputs_take (&inputs, arena, team, n, MAX (width, config->hidden_size));
 
   unshuffle (features, grid_columns, factor, model->config.vision.hidden_size, grid_rows / factor,
       grid_columns / factor, folded);
@@ -60,11 +71,14 @@ vlm_vision_project (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloa
       && !vlm_rows_norm (
           team, kernels, &weights->projector_norm, PROJECTOR_NORM_EPS, folded, folded, n, width))
     return vlm_set_cancelled (error);
-  if (!vlm_matrix_multiply (weights->projector1.matrix, team, kernels, weights->projector1.bias,
-          folded, width, n, middle, config->hidden_size)
-      || !vlm_rows_map (team, kernels->gelu_erf, middle, n, config->hidden_size)
+  if (!vlm_inputs_rows (
+          &inputs, weights->projector1.matrix, team, kernels, folded, width, n, 0, NULL, NULL)
+      || !vlm_matrix_multiply (weights->projector1.matrix, team, kernels, weights->projector1.bias,
+          &inputs, middle, config->hidden_size)
+      || !vlm_inputs_rows (&inputs, weights->projector2.matrix, team, kernels, middle,
+          config->hidden_size, n, 16 * config->hidden_size, gelu_row, model)
       || !vlm_matrix_multiply (weights->projector2.matrix, team, kernels, weights->projector2.bias,
-          middle, config->hidden_size, n, tokens, hidden))
+          &inputs, tokens, hidden))
     return vlm_set_cancelled (error);
   return TRUE;
 }

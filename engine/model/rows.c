@@ -39,7 +39,6 @@ typedef struct
   const gfloat *x;
   gfloat *y;
   gsize n;
-  void (*map) (float *x, size_t n);
 } Rows;
 
 static void
@@ -61,7 +60,7 @@ gboolean
 vlm_rows_norm (VlmTeam *team, const VlmKernels *kernels, const VlmNorm *norm, gfloat eps,
     const gfloat *x, gfloat *y, gsize n_rows, gsize n)
 {
-  Rows r = { kernels, norm, eps, x, y, n, NULL };
+  Rows r = { kernels, norm, eps, x, y, n };
 
   return vlm_rows_run (team, n_rows, n, norm_rows, &r);
 }
@@ -78,23 +77,7 @@ gboolean
 vlm_rows_add (
     VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y, gsize n_rows, gsize n)
 {
-  Rows r = { kernels, NULL, 0, x, y, n, NULL };
+  Rows r = { kernels, NULL, 0, x, y, n };
 
   return vlm_rows_run (team, n_rows, n, add_rows, &r);
-}
-
-static void
-map_rows (gsize first, gsize n_rows, gpointer user_data)
-{
-  const Rows *r = user_data;
-
-  r->map (r->y + first * r->n, n_rows * r->n);
-}
-
-gboolean
-vlm_rows_map (VlmTeam *team, void (*map) (float *x, size_t n), gfloat *x, gsize n_rows, gsize n)
-{
-  Rows r = { NULL, NULL, 0, NULL, x, n, map };
-
-  return vlm_rows_run (team, n_rows, n * 16, map_rows, &r);
 }

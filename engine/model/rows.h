@@ -7,7 +7,7 @@
 
 #include "engine/runtime/team.h"
 #include "kernels/kernels.h"
-#include "weights.h"
+#include "inputs.h"
 
 /* Called with consecutive runs of rows that cover 0 .. n_rows - 1. */
 typedef void (*VlmRowsFunc) (gsize first, gsize n_rows, gpointer user_data);
@@ -23,9 +23,5 @@ gboolean vlm_rows_norm (VlmTeam *team, const VlmKernels *kernels, const VlmNorm 
 /* y += x over n values. */
 gboolean vlm_rows_add (
     VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y, gsize n_rows, gsize n);
-
-/* In-place activation over n_rows rows of n values. */
-gboolean vlm_rows_map (
-    VlmTeam *team, void (*map) (float *x, size_t n), gfloat *x, gsize n_rows, gsize n);
 
 #endif

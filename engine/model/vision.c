@@ -21,13 +21,13 @@ typedef struct
   VlmTeam *team;
   gsize n; /* patches */
 
-  gfloat *x;       /* [n][hidden] residual stream */
-  gfloat *normed;  /* [n][hidden] */
-  gfloat *qkv;     /* [n][3 hidden] */
-  gfloat *keys;    /* [heads][ceil (n / 16)][head_dim][16] */
-  gfloat *mixed;   /* [n][hidden] attention output */
-  gfloat *out;     /* [n][hidden] what is added to the residual stream */
-  gfloat *widened; /* [FF_BLOCK][ff] */
+  gfloat *x;                   /* [n][hidden] residual stream */
+  VlmInputs inputs, ff_inputs; /* of products with n rows, of the second of the feed-forward */
+  gfloat *qkv;                 /* [n][3 hidden] */
+  gfloat *keys;                /* [heads][ceil (n / 16)][head_dim][16] */
+  gfloat *mixed;               /* [n][hidden] attention output */
+  gfloat *out;                 /* [n][hidden] what is added to the residual stream */
+  gfloat *widened;             /* [FF_BLOCK][ff] */
 } Tower;
 
 static gsize
@@ -44,7 +44,8 @@ tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
   gsize widened = MIN (tower->n, FF_BLOCK) * tower->config->ff_size;
   gsize total = 0;
 
-  vlm_arena_measure (&total, hidden);
+  vlm_inputs_measure (&total, tower->team, tower->n, tower->config->hidden_size);
+  vlm_inputs_measure (&total, tower->team, MIN (tower->n, FF_BLOCK), tower->config->ff_size);
   vlm_arena_measure (&total, 3 * hidden);
   vlm_arena_measure (&total, keys);
   vlm_arena_measure (&total, hidden);
@@ -53,7 +54,9 @@ tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
 
-  tower->normed = vlm_arena_take (arena, hidden);
+  vlm_inputs_take (&tower->inputs, arena, tower->team, tower->n, tower->config->hidden_size);
+  vlm_inputs_take (
+      &tower->ff_inputs, arena, tower->team, MIN (tower->n, FF_BLOCK), tower->config->ff_size);
   tower->qkv = vlm_arena_take (arena, 3 * hidden);
   tower->keys = vlm_arena_take (arena, keys);
   tower->mixed = vlm_arena_take (arena, hidden);
@@ -113,17 +116,41 @@ attend_job (gsize job, guint thread, gpointer user_data)
 }
 
 static gboolean
+multiply (Tower *tower, const VlmLinear *linear, const VlmInputs *inputs, gfloat *y, gsize ldy)
+{
+  return vlm_matrix_multiply (
+      linear->matrix, tower->team, tower->kernels, linear->bias, inputs, y, ldy);
+}
+
+/* inputs = norm (x [n][hidden]), made ready for linear */
+static gboolean
+norm_inputs (Tower *tower, const VlmLinear *linear, const VlmNorm *norm, const gfloat *x, gsize n)
+{
+  return vlm_inputs_norm (&tower->inputs, linear->matrix, tower->team, tower->kernels, norm,
+      tower->config->norm_eps, x, n);
+}
+
+static gboolean
 attention (Tower *tower, const VlmVisionLayer *layer)
 {
   gsize hidden = tower->config->hidden_size;
   gsize n_blocks = (tower->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
 
-  return vlm_matrix_multiply (layer->qkv.matrix, tower->team, tower->kernels, layer->qkv.bias,
-             tower->normed, hidden, tower->n, tower->qkv, 3 * hidden)
+  return norm_inputs (tower, &layer->qkv, &layer->norm1, tower->x, tower->n)
+      && multiply (tower, &layer->qkv, &tower->inputs, tower->qkv, 3 * hidden)
       && vlm_team_run (tower->team, n_key_panels (tower), pack_keys_job, tower)
       && vlm_team_run (tower->team, n_blocks * tower->config->n_heads, attend_job, tower)
-      && vlm_matrix_multiply (layer->out.matrix, tower->team, tower->kernels, layer->out.bias,
-          tower->mixed, hidden, tower->n, tower->out, hidden);
+      && vlm_inputs_rows (&tower->inputs, layer->out.matrix, tower->team, tower->kernels,
+          tower->mixed, hidden, tower->n, 0, NULL, NULL)
+      && multiply (tower, &layer->out, &tower->inputs, tower->out, hidden);
+}
+
+static void
+gelu_row (gfloat *row, gpointer user_data)
+{
+  const Tower *tower = user_data;
+
+  tower->kernels->gelu_tanh (row, tower->config->ff_size);
 }
 
 static gboolean
@@ -136,11 +163,11 @@ feed_forward (Tower *tower, const VlmVisionLayer *layer)
   for (first = 0; first < tower->n; first += FF_BLOCK) {
     gsize n = MIN (FF_BLOCK, tower->n - first);
 
-    if (!vlm_matrix_multiply (layer->fc1.matrix, tower->team, tower->kernels, layer->fc1.bias,
-            tower->normed + first * hidden, hidden, n, tower->widened, ff)
-        || !vlm_rows_map (tower->team, tower->kernels->gelu_tanh, tower->widened, n, ff)
-        || !vlm_matrix_multiply (layer->fc2.matrix, tower->team, tower->kernels, layer->fc2.bias,
-            tower->widened, ff, n, tower->out + first * hidden, hidden))
+    if (!norm_inputs (tower, &layer->fc1, &layer->norm2, tower->x + first * hidden, n)
+        || !multiply (tower, &layer->fc1, &tower->inputs, tower->widened, ff)
+        || !vlm_inputs_rows (&tower->ff_inputs, layer->fc2.matrix, tower->team, tower->kernels,
+            tower->widened, ff, n, 16 * ff, gelu_row, tower)
+        || !multiply (tower, &layer->fc2, &tower->ff_inputs, tower->out + first * hidden, hidden))
       return FALSE;
   }
   return TRUE;
@@ -149,16 +176,11 @@ feed_forward (Tower *tower, const VlmVisionLayer *layer)
 static gboolean
 run_layer (Tower *tower, const VlmVisionLayer *layer)
 {
-  const VlmVisionConfig *config = tower->config;
   gsize n = tower->n;
-  gsize hidden = config->hidden_size;
+  gsize hidden = tower->config->hidden_size;
 
-  return vlm_rows_norm (tower->team, tower->kernels, &layer->norm1, config->norm_eps, tower->x,
-             tower->normed, n, hidden)
-      && attention (tower, layer)
+  return attention (tower, layer)
       && vlm_rows_add (tower->team, tower->kernels, tower->out, tower->x, n, hidden)
-      && vlm_rows_norm (tower->team, tower->kernels, &layer->norm2, config->norm_eps, tower->x,
-          tower->normed, n, hidden)
       && feed_forward (tower, layer)
       && vlm_rows_add (tower->team, tower->kernels, tower->out, tower->x, n, hidden);
 }
@@ -176,8 +198,8 @@ embed_patches (Tower *tower, VlmModel *model, const gfloat *patches, guint grid_
 
   if (grid == NULL)
     return FALSE;
-  return (vlm_matrix_multiply (weights->patch.matrix, tower->team, tower->kernels,
-              weights->patch.bias, patches, patch_len, tower->n, tower->x, config->hidden_size)
+  vlm_inputs_borrow (&tower->inputs, patches, patch_len, tower->n);
+  return (multiply (tower, &weights->patch, &tower->inputs, tower->x, config->hidden_size)
              && vlm_rows_add (tower->team, tower->kernels, g_bytes_get_data (grid, NULL), tower->x,
                  tower->n, config->hidden_size))
       || vlm_set_cancelled (error);

@@ -12,12 +12,6 @@ fail_memory (const VlmTensorInfo *info, GError **error)
   return FALSE;
 }
 
-static guint64
-count_values (const VlmTensorInfo *info)
-{
-  return info->n_bytes / vlm_dtype_size (info->dtype);
-}
-
 /* Reads a whole tensor as f32. */
 static gboolean
 read_floats (VlmTensorSource *source, const VlmTensorInfo *info, const VlmKernels *kernels,
@@ -25,6 +19,12 @@ read_floats (VlmTensorSource *source, const VlmTensorInfo *info, const VlmKernel
 {
   g_autofree guint16 *raw = NULL;
 
+  if (info->dtype == VLM_DTYPE_QUANTISED) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
+        "%s: tensor %s is quantised, expected floats", vlm_tensor_source_get_path (source, info),
+        info->name);
+    return FALSE;
+  }
   if (info->dtype == VLM_DTYPE_F32)
     return vlm_tensor_source_read (source, info, 0, out, info->n_bytes, cancellable, error);
   raw = g_try_malloc (info->n_bytes);
@@ -33,9 +33,9 @@ read_floats (VlmTensorSource *source, const VlmTensorInfo *info, const VlmKernel
   if (!vlm_tensor_source_read (source, info, 0, raw, info->n_bytes, cancellable, error))
     return FALSE;
   if (info->dtype == VLM_DTYPE_F16)
-    kernels->f16_to_f32 (out, raw, count_values (info));
+    kernels->f16_to_f32 (out, raw, vlm_tensor_count_values (info));
   else
-    kernels->bf16_to_f32 (out, raw, count_values (info));
+    kernels->bf16_to_f32 (out, raw, vlm_tensor_count_values (info));
   return TRUE;
 }
 
@@ -49,7 +49,7 @@ load_vector (VlmTensorSource *source, const VlmBinding *binding, const VlmKernel
   guint i;
 
   for (i = 0; i < binding->n_parts; i++)
-    n += count_values (binding->parts[i]);
+    n += vlm_tensor_count_values (binding->parts[i]);
   values = g_try_new (gfloat, n);
   if (!values) {
     fail_memory (binding->parts[0], error);
@@ -59,7 +59,7 @@ load_vector (VlmTensorSource *source, const VlmBinding *binding, const VlmKernel
   for (i = 0; i < binding->n_parts; i++) {
     if (!read_floats (source, binding->parts[i], kernels, values + n, cancellable, error))
       return NULL;
-    n += count_values (binding->parts[i]);
+    n += vlm_tensor_count_values (binding->parts[i]);
   }
   return g_steal_pointer (&values);
 }
@@ -90,14 +90,14 @@ load_taps (VlmTensorSource *source, const VlmBinding *binding, const VlmKernels 
 
 /* Loads what one binding asks for and stores it in its target. */
 static gboolean
-load_binding (VlmWeights *weights, VlmTensorSource *source, const VlmBinding *binding,
-    const VlmKernels *kernels, GCancellable *cancellable, GError **error)
+load_binding (
+    VlmWeights *weights, const VlmMatrixLoader *loader, const VlmBinding *binding, GError **error)
 {
   guint i;
 
   if (binding->kind == VLM_BIND_MATRIX) {
-    VlmMatrix *matrix = vlm_matrix_load_stacked (
-        source, binding->parts, binding->n_parts, kernels, cancellable, error);
+    VlmMatrix *matrix =
+        vlm_matrix_load (loader, binding->parts, binding->n_parts, !binding->keep_floats, error);
 
     if (!matrix)
       return FALSE;
@@ -105,17 +105,17 @@ load_binding (VlmWeights *weights, VlmTensorSource *source, const VlmBinding *bi
     weights->n_bytes += vlm_matrix_get_bytes (matrix);
   } else {
     gfloat *values = binding->kind == VLM_BIND_TAPS
-        ? load_taps (source, binding, kernels, cancellable, error)
-        : load_vector (source, binding, kernels, cancellable, error);
+        ? load_taps (loader->source, binding, loader->kernels, loader->cancellable, error)
+        : load_vector (loader->source, binding, loader->kernels, loader->cancellable, error);
 
     if (!values)
       return FALSE;
     *(gfloat **) binding->target = values;
     for (i = 0; i < binding->n_parts; i++)
-      weights->n_bytes += count_values (binding->parts[i]) * sizeof (gfloat);
+      weights->n_bytes += vlm_tensor_count_values (binding->parts[i]) * sizeof (gfloat);
   }
   for (i = 0; i < binding->n_parts; i++)
-    weights->n_parameters += count_values (binding->parts[i]);
+    weights->n_parameters += vlm_tensor_count_values (binding->parts[i]);
   return TRUE;
 }
 
@@ -131,9 +131,8 @@ sum_part_bytes (const VlmBinding *binding)
 }
 
 static gboolean
-load_all (VlmWeights *weights, VlmTensorSource *source, const GArray *bindings,
-    const VlmKernels *kernels, VlmProgressFunc progress, gpointer user_data,
-    GCancellable *cancellable, GError **error)
+load_all (VlmWeights *weights, const VlmMatrixLoader *loader, const GArray *bindings,
+    VlmProgressFunc progress, gpointer user_data, GError **error)
 {
   guint64 total = 0, done = 0;
   guint i;
@@ -143,8 +142,8 @@ load_all (VlmWeights *weights, VlmTensorSource *source, const GArray *bindings,
   for (i = 0; i < bindings->len; i++) {
     const VlmBinding *binding = &g_array_index (bindings, VlmBinding, i);
 
-    if (g_cancellable_set_error_if_cancelled (cancellable, error)
-        || !load_binding (weights, source, binding, kernels, cancellable, error))
+    if (g_cancellable_set_error_if_cancelled (loader->cancellable, error)
+        || !load_binding (weights, loader, binding, error))
       return FALSE;
     done += sum_part_bytes (binding);
     if (progress)
@@ -153,25 +152,53 @@ load_all (VlmWeights *weights, VlmTensorSource *source, const GArray *bindings,
   return TRUE;
 }
 
+static guint64
+matrix_bytes (const VlmMatrix *matrix)
+{
+  return matrix ? vlm_matrix_get_bytes (matrix) : 0;
+}
+
+/* Every matrix of the decoder once, and the head; of the embedding only a row. */
+static guint64
+count_token_bytes (const VlmWeights *weights, guint n_layers)
+{
+  guint64 sum = matrix_bytes (weights->head);
+  guint i;
+
+  for (i = 0; i < n_layers; i++) {
+    const VlmDecoderLayer *layer = &weights->layers[i];
+
+    sum += matrix_bytes (layer->qkv.matrix) + matrix_bytes (layer->attention_out.matrix)
+        + matrix_bytes (layer->conv_in.matrix) + matrix_bytes (layer->conv_out.matrix)
+        + matrix_bytes (layer->gate_up) + matrix_bytes (layer->down);
+  }
+  return sum;
+}
+
 VlmWeights *
-vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels, VlmProgressFunc progress,
-    gpointer user_data, GCancellable *cancellable, GError **error)
+vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels, VlmPrecision precision,
+    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error)
 {
   VlmWeights *weights = g_new0 (VlmWeights, 1);
+  VlmMatrixLoader loader = { checkpoint->tensors, kernels, precision, NULL, NULL, cancellable };
   g_autoptr (GArray) bindings = NULL;
+  gboolean ok;
 
   weights->layers = g_new0 (VlmDecoderLayer, checkpoint->config.text.n_layers);
   if (checkpoint->config.has_vision)
     weights->vision_layers = g_new0 (VlmVisionLayer, checkpoint->config.vision.n_layers);
+  loader.slab = weights->slab = vlm_slab_new ();
+  loader.team = vlm_team_new (0, cancellable);
   bindings = vlm_bindings_new (checkpoint, weights, cancellable, error);
-  if (!bindings
-      || !load_all (weights, checkpoint->tensors, bindings, kernels, progress, user_data,
-          cancellable, error)) {
+  ok = bindings && load_all (weights, &loader, bindings, progress, user_data, error);
+  vlm_team_free (loader.team);
+  if (!ok) {
     vlm_weights_free (weights, &checkpoint->config);
     return NULL;
   }
   if (checkpoint->config.text.tied_head)
     weights->head = weights->embedding;
+  weights->token_bytes = count_token_bytes (weights, checkpoint->config.text.n_layers);
   return weights;
 }
 
@@ -241,5 +268,6 @@ vlm_weights_free (VlmWeights *weights, const VlmConfig *config)
   clear_norm (&weights->projector_norm);
   clear_linear (&weights->projector1);
   clear_linear (&weights->projector2);
+  vlm_slab_free (weights->slab);
   g_free (weights);
 }

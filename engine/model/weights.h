@@ -11,11 +11,6 @@
 
 typedef struct
 {
-  gfloat *weight, *bias; /* bias is NULL for RMS norms */
-} VlmNorm;
-
-typedef struct
-{
   VlmMatrix *matrix;
   gfloat *bias; /* NULL where the layer has none */
 } VlmLinear;
@@ -54,18 +49,22 @@ typedef struct
   VlmNorm projector_norm; /* weight NULL when the model has none */
   VlmLinear projector1, projector2;
 
+  VlmSlab *slab; /* the packed matrices */
   guint64 n_parameters;
-  guint64 n_bytes; /* memory held */
+  guint64 n_bytes;     /* memory held */
+  guint64 token_bytes; /* of matrices that every generated token reads */
 } VlmWeights;
 
 /*
  * Reads and packs all weights of the checkpoint. Widths of config that only tensors can tell
  * (feed-forward rows, tied head, projector norm) are cross-checked first.
  * Errors: VLM_ERROR_FORMAT naming the tensor with the expected and the found shape, for a missing,
- * surplus or misshapen tensor; those of reading. progress may be NULL. (transfer full)
+ * surplus or misshapen tensor; those of reading. precision says what the matrices become, see
+ * vlm_matrix_load (). progress may be NULL. (transfer full)
  */
 VlmWeights *vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels,
-    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error);
+    VlmPrecision precision, VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable,
+    GError **error);
 
 void vlm_weights_free (VlmWeights *weights, const VlmConfig *config);
 

@@ -36,6 +36,27 @@ vi_to_vf (vi x)
 }
 
 vlm_always_inline vi
+vi_add (vi a, vi b)
+{
+  return vaddq_s32 (a, b);
+}
+
+vlm_always_inline vi
+vi_or (vi a, vi b)
+{
+  return vorrq_s32 (a, b);
+}
+
+/* Bytes shifted to the left, or right where that is negative; of them the bits of the mask. */
+vlm_always_inline vi
+vi_shift_bits (vi x, int left, int mask)
+{
+  uint8x16_t shifted = vshlq_u8 (vreinterpretq_u8_s32 (x), vdupq_n_s8 ((int8_t) left));
+
+  return vreinterpretq_s32_u8 (vandq_u8 (shifted, vdupq_n_u8 ((uint8_t) mask)));
+}
+
+vlm_always_inline vi
 vi_low_nibbles (vi x)
 {
   return vandq_s32 (x, vdupq_n_s32 (0x0f0f0f0f));

@@ -7,6 +7,7 @@
 
 #include "kernels/kernels.h"
 #include "int-common.h"
+#include "kernels/simd/int-values.h"
 
 /* Registers: 16 sums, 2 pairs of rows, the rest for weights. With 24 sums gcc 12 spills some. */
 #define INT_ROWS 4
@@ -31,14 +32,15 @@ int_start_row (IntSums sum, size_t r, int32_t start)
   }
 }
 
-vlm_always_inline vf
+/* Vector v of the row. */
+vlm_always_inline vi
 int_row (IntSums sum, size_t r, size_t v)
 {
   int64x2_t low = vreinterpretq_s64_s32 (sum[r / 2][2 * v]);
   int64x2_t high = vreinterpretq_s64_s32 (sum[r / 2][2 * v + 1]);
   int64x2_t row = r % 2 == 0 ? vzip1q_s64 (low, high) : vzip2q_s64 (low, high);
 
-  return vi_to_vf (vreinterpretq_s32_s64 (row));
+  return vreinterpretq_s32_s64 (row);
 }
 
 /* Eight values of two rows; without a second row the first one twice. */
@@ -77,30 +79,53 @@ int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint
 }
 
 vlm_always_inline void
-int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w,
-    VlmIntFormat format, int is_wide)
+int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, IntValues values)
 {
-  const int is_packed = format == VLM_INT_I4_GROUPS && !is_wide;
-
-  int_step_half (sum, q, ldq, rows, w, 0, is_packed);
-  int_step_half (sum, q, ldq, rows, w, 1, is_packed);
+  int_step_half (sum, q, ldq, rows, w, 0, values == INT_NIBBLES);
+  int_step_half (sum, q, ldq, rows, w, 1, values == INT_NIBBLES);
 }
 
-/* Nibbles of a group, in bytes of their own. */
-vlm_always_inline void
-int_widen_nibbles (uint8_t *wide, const uint8_t *w, size_t len)
+/*
+ * The high bits of eight values of two columns, from value number l of a unit on, as they are in
+ * bytes. Four bytes hold those of a column for the whole unit.
+ */
+vlm_always_inline uint8x16_t
+int_high_bits (const uint8_t *two_columns, unsigned bits, size_t l)
 {
-  const size_t half = INT_PANEL * 8;
+  static const uint8_t columns[16] = { 0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7 };
+  const int count = (int) bits - 4, left = 4 - count * (int) (l / 4);
+  int8x8_t shifts = vext_s8 (vdup_n_s8 ((int8_t) left), vdup_n_s8 ((int8_t) (left - count)), 4);
+  uint8x8_t bytes = vld1_u8 (two_columns);
+  uint8x16_t both = vqtbl1q_u8 (vcombine_u8 (bytes, bytes), vld1q_u8 (columns));
+
+  both = vshlq_u8 (both, vcombine_s8 (shifts, shifts));
+  return vandq_u8 (both, vdupq_n_u8 ((uint8_t) ((16 << count) - 16)));
+}
+
+/* A byte for each value. */
+vlm_always_inline void
+int_widen_bits (uint8_t *wide, const IntSmallValues *from, size_t len, unsigned bits)
+{
+  const size_t half = INT_PANEL * 8, unit = bits == 5 ? 32 : 16;
   size_t l, c;
 
-  for (l = 0; l < len; l += VLM_K_STEP) {
-    for (c = 0; c < half; c += 16) {
-      vi pairs = vi_load (w + c);
+  for (l = from->at; l < from->at + len; l += VLM_K_STEP) {
+    const uint8_t *low = from->low + l / 2 * INT_PANEL;
+    const uint8_t *high = from->high + l / unit * 4 * INT_PANEL;
 
-      vi_store (wide + c, vi_low_nibbles (pairs));
-      vi_store (wide + half + c, vi_high_nibbles (pairs));
+    for (c = 0; c < INT_PANEL / 2; c++) {
+      vi pairs = vi_load (low + c * 16),
+         values[2] = { vi_low_nibbles (pairs), vi_high_nibbles (pairs) };
+      size_t i;
+
+      VLM_UNROLL
+      for (i = 0; i < 2; i++) {
+        if (bits > 4)
+          values[i] = vi_or (values[i],
+              vreinterpretq_s32_u8 (int_high_bits (high + c * 8, bits, l % unit + 8 * i)));
+        vi_store (wide + i * half + c * 16, values[i]);
+      }
     }
-    w += half;
     wide += 2 * half;
   }
 }

@@ -91,6 +91,16 @@ vf_keep_part (vf x, size_t n, vf other)
 }
 
 vlm_always_inline vf
+vf_load_i8 (const int8_t *p)
+{
+  int32_t four;
+
+  memcpy (&four, p, sizeof four);
+  return vcvtq_f32_s32 (
+      vmovl_s16 (vget_low_s16 (vmovl_s8 (vreinterpret_s8_s32 (vdup_n_s32 (four))))));
+}
+
+vlm_always_inline vf
 vf_load_f16 (const uint16_t *p)
 {
   return vcvt_f32_f16 (vreinterpret_f16_u16 (vld1_u16 (p)));

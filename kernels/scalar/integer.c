@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "half.h"
+#include "kernels/panel.h"
 #include "scalar.h"
 
 #include <math.h>
@@ -48,8 +49,8 @@ vlm_scalar_quantise_i8 (
     q[at] = 0;
 }
 
-static inline __attribute__ ((always_inline)) int32_t
-dot_i8 (const int8_t *x, const uint8_t *w, size_t len)
+static int32_t
+dot_bytes (const int8_t *x, const uint8_t *w, size_t len)
 {
   const int8_t *q = (const int8_t *) w;
   int32_t sum = 0;
@@ -61,97 +62,168 @@ dot_i8 (const int8_t *x, const uint8_t *w, size_t len)
   return sum;
 }
 
-static inline __attribute__ ((always_inline)) int32_t
-dot_i4 (const int8_t *x, const uint8_t *w, size_t len)
+static int32_t
+dot_nibbles (const int8_t *x, const uint8_t *w, size_t len, unsigned shift)
 {
   int32_t sum = 0;
   size_t l;
 
-  for (l = 0; l < len / 2; l++)
-    sum += x[l] * (w[l] & 15) + x[l + len / 2] * (w[l] >> 4);
+  for (l = 0; l < len; l++)
+    sum += x[l] * (w[l] >> shift & 15);
 
   return sum;
 }
 
-/* Adds group g of every column; returns what follows it in the panel. */
-static inline __attribute__ ((always_inline)) const uint8_t *
-add_group (float *sums, const VlmActivations *x, size_t row, size_t g, size_t len, const uint8_t *w,
-    VlmIntFormat format)
+/* With the bits of each value above its low four, from value number first of a run on. */
+static int32_t
+dot_high (const int8_t *x, const uint8_t *w, size_t first, size_t len, unsigned bits)
 {
-  const int8_t *q = x->q + row * x->ldq + g * x->group;
-  float x_scale = x->scale[row * x->ldg + g];
-  const uint16_t *scales = (const uint16_t *) w;
-  size_t bytes = format == VLM_INT_I4_GROUPS ? len / 2 : len, j;
+  const unsigned count = bits - 4, mask = (1u << count) - 1;
+  const size_t unit = panel_unit (bits);
+  int32_t sum = 0;
+  size_t l, i;
 
-  w += PANEL * sizeof (uint16_t);
-  for (j = 0; j < PANEL; j++) {
-    float factor = x_scale * f16_value (scales[j]);
-    int32_t dot;
+  for (l = 0; l < len; l += 4) {
+    const uint8_t *word = w + (first + l) / unit * PANEL * 4;
+    unsigned shift = (unsigned) ((first + l) % unit / 4) * count;
 
-    if (format == VLM_INT_I4_GROUPS)
-      dot = dot_i4 (q, w + j * bytes, len) - 8 * x->sum[row * x->ldg + g];
-    else
-      dot = dot_i8 (q, w + j * bytes, len);
-    sums[j] = fmaf ((float) dot, factor, sums[j]);
+    for (i = 0; i < 4; i++)
+      sum += x[l + i] * (int32_t) (word[i] >> shift & mask);
   }
 
-  return w + PANEL * bytes;
+  return sum;
 }
 
-static inline __attribute__ ((always_inline)) void
-matmul (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w, size_t n,
-    const float *bias, VlmIntFormat format)
+/* Values first .. first + len - 1 of column j of a run, their bias taken out. */
+static int32_t
+dot_run (const VlmIntFormat *format, const uint8_t *run, size_t run_len, size_t j, const int8_t *x,
+    int32_t x_sum, size_t first, size_t len)
 {
-  size_t padded = vlm_padded_k (x->k), i, j, at;
+  const size_t half = run_len / 2, end = first + len;
+  const uint8_t *row = run + j * half;
+  int32_t sum = 0;
 
-  for (i = 0; i < m; i++) {
-    float sums[PANEL] = { 0 };
-    const uint8_t *next = w;
+  if (format->bits == 8)
+    return dot_bytes (x, run + j * run_len + first, len);
 
-    for (at = 0; at < padded; at += x->group) {
-      size_t len = padded - at < x->group ? padded - at : x->group;
+  if (first < half)
+    sum += dot_nibbles (x, row + first, (end < half ? end : half) - first, 0);
+  if (end > half) {
+    size_t from = first > half ? first : half;
 
-      next = add_group (sums, x, i, at / x->group, len, next, format);
+    sum += dot_nibbles (x + (from - first), row + (from - half), end - from, 4);
+  }
+  if (format->bits > 4)
+    sum += 16
+        * dot_high (x, run + panel_low_bytes (format->bits, PANEL, run_len) + j * 4, first, len,
+            format->bits);
+
+  return sum - panel_bias (format) * x_sum;
+}
+
+/* What column j of a run is multiplied with. */
+typedef struct
+{
+  float scale, min;
+} Factors;
+
+static float
+scale_at (const VlmIntFormat *format, const uint8_t *scales, size_t j, float super)
+{
+  switch (format->scale) {
+    case VLM_SCALE_F16:
+      return f16_value (((const uint16_t *) scales)[j]);
+    case VLM_SCALE_F32:
+      return ((const float *) scales)[j];
+    default:
+      return (float) ((const int8_t *) scales)[j] * super;
+  }
+}
+
+/* supers are the halves that hold for the run, if its scales are codes. */
+static Factors
+factors_of (const VlmIntFormat *format, const uint8_t *scales, const uint16_t *supers, size_t j)
+{
+  const int has_supers = format->scale == VLM_SCALE_CODES;
+  Factors factors = { 0, 0 };
+
+  factors.scale = scale_at (format, scales, j, has_supers ? f16_value (supers[j]) : 0);
+  if (format->has_min)
+    factors.min =
+        scale_at (format, scales, PANEL + j, has_supers ? f16_value (supers[PANEL + j]) : 0);
+
+  return factors;
+}
+
+static void
+matmul_groups (float *sums, const VlmActivations *x, size_t row, const VlmIntFormat *format,
+    const uint8_t *w, size_t n)
+{
+  const size_t padded = vlm_padded_k (x->k);
+  const uint16_t *supers = NULL;
+  size_t at, j;
+
+  for (at = 0; at < padded; at += x->group) {
+    size_t len = padded - at < x->group ? padded - at : x->group, g = row * x->ldg + at / x->group;
+    const int8_t *q = x->q + row * x->ldq + at;
+    float x_scale = x->scale[g], x_total = x_scale * (float) x->sum[g];
+    const uint8_t *scales;
+
+    if (format->scale == VLM_SCALE_CODES && at % VLM_SUPER_GROUP == 0) {
+      supers = (const uint16_t *) w;
+      w += panel_super_bytes (format, PANEL);
     }
-    for (j = 0; j < n; j++)
-      y[i * ldy + j] = bias != NULL ? sums[j] + bias[j] : sums[j];
+    scales = w;
+    w += panel_scale_bytes (format, PANEL);
+    for (j = 0; j < n; j++) {
+      Factors factors = factors_of (format, scales, supers, j);
+      int32_t dot = dot_run (format, w, len, j, q, x->sum[g], 0, len);
+
+      sums[j] = fmaf ((float) dot, x_scale * factors.scale, sums[j]);
+      if (format->has_min)
+        sums[j] = fmaf (x_total, factors.min, sums[j]);
+    }
+    w += panel_value_bytes (format->bits, PANEL, len);
   }
 }
 
-/* Rows are contiguous in the panel, however many groups the activations have. */
+/* The run is the whole row, however many groups the activations have. */
+static void
+matmul_row (float *sums, const VlmActivations *x, size_t row, const VlmIntFormat *format,
+    const uint8_t *w, size_t n)
+{
+  const size_t padded = vlm_padded_k (x->k);
+  size_t at, j;
+
+  for (j = 0; j < n; j++) {
+    for (at = 0; at < padded; at += x->group) {
+      size_t len = padded - at < x->group ? padded - at : x->group,
+             g = row * x->ldg + at / x->group;
+      int32_t dot = dot_run (format, w, padded, j, x->q + row * x->ldq + at, x->sum[g], at, len);
+
+      sums[j] = fmaf ((float) dot, x->scale[g], sums[j]);
+    }
+  }
+}
+
 void
-vlm_scalar_matmul_i8 (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-    size_t n, const float *bias)
+vlm_scalar_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m,
+    const VlmIntFormat *format, const void *w, size_t n, const float *bias)
 {
   const float *scales = w;
-  const uint8_t *values = (const uint8_t *) (scales + PANEL);
-  size_t padded = vlm_padded_k (x->k), i, j, at;
+  size_t i, j;
 
   for (i = 0; i < m; i++) {
-    for (j = 0; j < n; j++) {
-      float sum = 0;
+    float *out = y + i * ldy, sums[PANEL] = { 0 };
 
-      for (at = 0; at < padded; at += x->group) {
-        size_t len = padded - at < x->group ? padded - at : x->group;
-        int32_t dot = dot_i8 (x->q + i * x->ldq + at, values + j * padded + at, len);
-
-        sum = fmaf ((float) dot, x->scale[i * x->ldg + at / x->group], sum);
-      }
-      y[i * ldy + j] = bias != NULL ? fmaf (sum, scales[j], bias[j]) : sum * scales[j];
+    if (format->scale == VLM_SCALE_ROW) {
+      matmul_row (sums, x, i, format, (const uint8_t *) (scales + PANEL), n);
+      for (j = 0; j < n; j++)
+        out[j] = bias != NULL ? fmaf (sums[j], scales[j], bias[j]) : sums[j] * scales[j];
+    } else {
+      matmul_groups (sums, x, i, format, w, n);
+      for (j = 0; j < n; j++)
+        out[j] = bias != NULL ? sums[j] + bias[j] : sums[j];
     }
   }
-}
-
-void
-vlm_scalar_matmul_i8_groups (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-    size_t n, const float *bias)
-{
-  matmul (y, ldy, x, m, w, n, bias, VLM_INT_I8_GROUPS);
-}
-
-void
-vlm_scalar_matmul_i4_groups (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-    size_t n, const float *bias)
-{
-  matmul (y, ldy, x, m, w, n, bias, VLM_INT_I4_GROUPS);
 }

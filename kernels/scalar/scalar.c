@@ -14,9 +14,7 @@ vlm_kernels_fill_scalar (VlmKernels *kernels)
   kernels->int_panel = VLM_SCALAR_INT_PANEL;
   kernels->int_inner = 0;
   kernels->int_flip = 0;
-  kernels->matmul_i8 = vlm_scalar_matmul_i8;
-  kernels->matmul_i8_groups = vlm_scalar_matmul_i8_groups;
-  kernels->matmul_i4_groups = vlm_scalar_matmul_i4_groups;
+  kernels->matmul_int = vlm_scalar_matmul_int;
   kernels->attention = vlm_scalar_attention;
   kernels->rms_norm = vlm_scalar_rms_norm;
   kernels->layer_norm = vlm_scalar_layer_norm;

@@ -18,12 +18,8 @@ void vlm_scalar_matmul_bf16 (float *y, size_t ldy, const float *x, size_t ldx, s
     const uint16_t *w, size_t k, size_t n, const float *bias);
 void vlm_scalar_quantise_i8 (
     int8_t *q, float *scale, int32_t *sum, const float *x, size_t n, size_t group);
-void vlm_scalar_matmul_i8 (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-    size_t n, const float *bias);
-void vlm_scalar_matmul_i8_groups (float *y, size_t ldy, const VlmActivations *x, size_t m,
-    const void *w, size_t n, const float *bias);
-void vlm_scalar_matmul_i4_groups (float *y, size_t ldy, const VlmActivations *x, size_t m,
-    const void *w, size_t n, const float *bias);
+void vlm_scalar_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m,
+    const VlmIntFormat *format, const void *w, size_t n, const float *bias);
 void vlm_scalar_attention (const VlmAttention *args);
 void vlm_scalar_rms_norm (float *y, const float *x, const float *w, size_t n, float eps);
 void vlm_scalar_layer_norm (

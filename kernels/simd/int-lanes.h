@@ -10,6 +10,8 @@
 
 #include "kernels/kernels.h"
 
+#include "int-values.h"
+
 #define INT_INNER 4
 #define INT_PANEL (INT_VECTORS * VF_LANES)
 
@@ -25,11 +27,11 @@ int_start_row (IntSums sum, size_t r, int32_t start)
     sum[r][v] = vi_set1 (start);
 }
 
-/* Vector v of the row, as floats. */
-vlm_always_inline vf
+/* Vector v of the row. */
+vlm_always_inline vi
 int_row (IntSums sum, size_t r, size_t v)
 {
-  return vi_to_vf (sum[r][v]);
+  return sum[r][v];
 }
 
 /* Four values of k, number lane of the step. */
@@ -46,78 +48,68 @@ int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lan
   }
 }
 
-vlm_always_inline void
-int_step_i8 (IntSums sum, const va *x, size_t rows, const uint8_t *w)
+/* The high bits of four values of k, number lane of a step, as they are in a byte. */
+vlm_always_inline vi
+int_high_bits (vi high, unsigned bits, int lane)
 {
-  vi weights[INT_VECTORS];
-  size_t v;
+  const int count = (int) bits - 4;
+
+  return vi_shift_bits (high, 4 - count * lane, (16 << count) - 16);
+}
+
+/* One step of VF_LANES columns, a byte for each value. */
+vlm_always_inline void
+int_widen_step (uint8_t *wide, const uint8_t *low, const uint8_t *high, unsigned bits, int is_odd)
+{
+  const size_t stride = INT_VECTORS * sizeof (vi);
+  vi pairs[2] = { vi_load (low), vi_load (low + stride) }, more = vi_set1 (0);
   int lane;
 
+  if (bits > 4)
+    more = vi_load (high);
+  if (bits == 5 && is_odd)
+    more = vi_high_nibbles (more);
   VLM_UNROLL
   for (lane = 0; lane < 4; lane++) {
-    VLM_UNROLL
-    for (v = 0; v < INT_VECTORS; v++)
-      weights[v] = vi_load (w + ((size_t) lane * INT_VECTORS + v) * sizeof (vi));
-    int_step_lane (sum, x, rows, weights, lane);
-    VLM_KEEP_ORDER ();
+    vi value = lane % 2 == 0 ? vi_low_nibbles (pairs[lane / 2]) : vi_high_nibbles (pairs[lane / 2]);
+
+    if (bits > 4)
+      value = vi_or (value, int_high_bits (more, bits, lane));
+    vi_store (wide + (size_t) lane * stride, value);
   }
 }
 
-/* Nibbles of a group, in bytes of their own. */
 vlm_always_inline void
-int_widen_nibbles (uint8_t *wide, const uint8_t *w, size_t len)
+int_widen_bits (uint8_t *wide, const IntSmallValues *from, size_t len, unsigned bits)
 {
+  const size_t unit = bits == 5 ? 32 : 16;
   size_t l, v;
 
-  for (l = 0; l < len; l += 8) {
+  for (l = from->at; l < from->at + len; l += VLM_K_STEP) {
+    VLM_UNROLL
     for (v = 0; v < INT_VECTORS; v++) {
-      vi pairs = vi_load (w + v * sizeof (vi));
-
-      vi_store (wide + v * sizeof (vi), vi_low_nibbles (pairs));
-      vi_store (wide + (INT_VECTORS + v) * sizeof (vi), vi_high_nibbles (pairs));
+      int_widen_step (wide + v * sizeof (vi), from->low + (l / 8 * INT_VECTORS + v) * sizeof (vi),
+          from->high + (l / unit * INT_VECTORS + v) * sizeof (vi), bits, l % unit != 0);
     }
-    w += INT_VECTORS * sizeof (vi);
-    wide += 2 * INT_VECTORS * sizeof (vi);
+    wide += VLM_K_STEP * INT_PANEL;
   }
 }
 
 /* Weights of four values of k, number lane of the step, vector v. */
 vlm_always_inline vi
-int_load_nibbles (const uint8_t *w, int lane, size_t v, int is_wide)
+int_load_weights (const uint8_t *w, int lane, size_t v, IntValues values)
 {
   vi pairs;
 
-  if (is_wide)
+  if (values != INT_NIBBLES)
     return vi_load (w + ((size_t) lane * INT_VECTORS + v) * sizeof (vi));
 
   pairs = vi_load (w + ((size_t) lane / 2 * INT_VECTORS + v) * sizeof (vi));
   return lane % 2 == 0 ? vi_low_nibbles (pairs) : vi_high_nibbles (pairs);
 }
 
-#ifdef INT_NIBBLE_STEP
-
-/* Products of nibbles add up in 16 bits: a step of one vector of columns at a time. */
 vlm_always_inline void
-int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w, int is_wide)
-{
-  size_t r, v;
-
-  VLM_UNROLL
-  for (v = 0; v < INT_VECTORS; v++) {
-    vi weights[4] = { int_load_nibbles (w, 0, v, is_wide), int_load_nibbles (w, 1, v, is_wide),
-      int_load_nibbles (w, 2, v, is_wide), int_load_nibbles (w, 3, v, is_wide) };
-
-    VLM_UNROLL
-    for (r = 0; r < rows; r++)
-      sum[r][v] = vi_step_u4 (sum[r][v], weights, x[r]);
-    VLM_KEEP_ORDER ();
-  }
-}
-
-#else
-
-vlm_always_inline void
-int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w, int is_wide)
+int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValues values)
 {
   vi weights[INT_VECTORS];
   size_t v;
@@ -127,17 +119,34 @@ int_step_i4 (IntSums sum, const va *x, size_t rows, const uint8_t *w, int is_wid
   for (lane = 0; lane < 4; lane++) {
     VLM_UNROLL
     for (v = 0; v < INT_VECTORS; v++)
-      weights[v] = int_load_nibbles (w, lane, v, is_wide);
+      weights[v] = int_load_weights (w, lane, v, values);
     int_step_lane (sum, x, rows, weights, lane);
     VLM_KEEP_ORDER ();
   }
 }
 
+#ifdef INT_SMALL_STEP
+/* Products of small values add up in 16 bits: a step of one vector of columns at a time. */
+vlm_always_inline void
+int_step_small (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValues values)
+{
+  size_t r, v;
+
+  VLM_UNROLL
+  for (v = 0; v < INT_VECTORS; v++) {
+    vi weights[4] = { int_load_weights (w, 0, v, values), int_load_weights (w, 1, v, values),
+      int_load_weights (w, 2, v, values), int_load_weights (w, 3, v, values) };
+
+    VLM_UNROLL
+    for (r = 0; r < rows; r++)
+      sum[r][v] = vi_step_small (sum[r][v], weights, x[r], values == INT_SIX ? 2 : 4);
+    VLM_KEEP_ORDER ();
+  }
+}
 #endif
 
 vlm_always_inline void
-int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w,
-    VlmIntFormat format, int is_wide)
+int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, IntValues values)
 {
   va x[INT_ROWS];
   size_t r;
@@ -145,10 +154,13 @@ int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *
   VLM_UNROLL
   for (r = 0; r < rows; r++)
     x[r] = va_load (q + r * ldq);
-  if (format == VLM_INT_I4_GROUPS)
-    int_step_i4 (sum, x, rows, w, is_wide);
-  else
-    int_step_i8 (sum, x, rows, w);
+#ifdef INT_SMALL_STEP
+  if (values != INT_BYTES) {
+    int_step_small (sum, x, rows, w, values);
+    return;
+  }
+#endif
+  int_step_lanes (sum, x, rows, w, values);
 }
 
 #endif

@@ -1,205 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Products of quantised activations with one panel of integer weights. The integer sums of a tile
- * stay in registers through a group; its end turns them into floats and adds them to sums in memory.
- * Every element sees the same operations in every tile and on every level.
+ * Products of quantised activations with one panel of integer weights. Every element sees the same
+ * operations in every tile and on every level.
  *
- * Few rows take the panel as it is. For more rows with a scale per group, pieces of the panel are
- * made ready once for a block of rows: nibbles become bytes, scales floats. (Float sums in registers,
- * with half the columns, were slower: there is too little between two additions to one integer sum.)
+ * Few rows take panels of the commonest formats as they are. Else pieces of the panel are made
+ * ready once for a block of rows.
  */
 
 #ifndef VLM_KERNELS_SIMD_INTEGER_H
 #define VLM_KERNELS_SIMD_INTEGER_H
 
-#include "kernels/kernels.h"
-
+#include "int-pieces.h"
+#include "int-tiles.h"
 #include "rest.h"
 
-/* As in matmul.h: one token's weights come from memory. */
-#define INT_PREFETCH_BYTES 4096
-
-/* Rows that share a piece of the panel, and its length along k: with the sums they fill three
- * quarters of a first-level cache. Longer groups do without. */
-#define INT_BLOCK_ROWS 72
-#define INT_PIECE 128
-
-/* So few rows are not worth it. */
+/* So few rows are not worth making pieces ready where the panel can be taken as it is. */
 #define INT_FEW_ROWS 12
-
-#define INT_PANEL_VECTORS (INT_PANEL / VF_LANES)
-
-typedef float IntRow[INT_PANEL];
-
-/* The rows of a tile, at one group or the groups of a piece. */
-typedef struct
-{
-  IntRow *sums;
-  const int8_t *q;
-  size_t ldq;
-  const float *x_scale; /* ldg apart */
-  const int32_t *x_sum; /* the same */
-  size_t ldg;
-} IntRows;
-
-/* Groups made ready for a block of rows. */
-typedef struct
-{
-  size_t len;   /* of all groups */
-  size_t group; /* of one; the last may be shorter */
-  const uint8_t *w;
-  size_t stride;       /* bytes from group to group */
-  const float *scales; /* [groups][INT_PANEL] */
-} IntPiece;
-
-typedef void (*IntTile) (IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w);
-typedef void (*IntPieceTile) (const IntRows *rows, const IntPiece *piece);
-
-vlm_always_inline void
-int_prefetch (const uint8_t *w, size_t bytes)
-{
-  size_t i;
-
-  VLM_UNROLL
-  for (i = 0; i < bytes; i += 64)
-    __builtin_prefetch (w + INT_PREFETCH_BYTES + i);
-}
-
-/* The integer sums of one group. is_wide: nibbles are already a byte each. */
-vlm_always_inline void
-int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t len, const uint8_t *w,
-    VlmIntFormat format, int is_wide, int is_streamed)
-{
-  const int is_packed = format == VLM_INT_I4_GROUPS && !is_wide;
-  const size_t step = VLM_K_STEP * INT_PANEL / (is_packed ? 2 : 1);
-  const int32_t bias = format == VLM_INT_I4_GROUPS ? 8 : INT_BIAS;
-  const int8_t *q = x->q, *end = q + len;
-  const size_t ldq = x->ldq;
-  size_t r;
-
-  VLM_UNROLL
-  for (r = 0; r < rows; r++)
-    int_start_row (sum, r, bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0);
-  do {
-    if (is_streamed)
-      int_prefetch (w, step);
-    int_step (sum, q, ldq, rows, w, format, is_wide);
-    q += VLM_K_STEP;
-    w += step;
-  } while (q < end);
-}
-
-/* Adds a group to the sums in memory; w_scales are not for VLM_INT_I8. */
-vlm_always_inline void
-int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales, VlmIntFormat format)
-{
-  const float *x_scales = x->x_scale;
-  const size_t ldg = x->ldg;
-  IntRow *sums = x->sums;
-  size_t r, v;
-
-  /* Or compilers see that these are the sums of the last group, and carry them through the next. */
-  __asm__("" : "+r"(sums));
-  VLM_UNROLL
-  for (r = 0; r < rows; r++) {
-    vf x_scale = vf_set1 (x_scales[r * ldg]);
-
-    VLM_UNROLL
-    for (v = 0; v < INT_PANEL_VECTORS; v++) {
-      float *out = sums[r] + v * VF_LANES;
-      vf factor = format != VLM_INT_I8 ? vf_mul (x_scale, w_scales[v]) : x_scale;
-
-      vf_store (out, vf_fma (int_row (sum, r, v), factor, vf_load (out)));
-    }
-  }
-}
-
-vlm_always_inline void
-int_clear (IntRow *sums, size_t rows)
-{
-  size_t r, v;
-
-  for (r = 0; r < rows; r++) {
-    VLM_UNROLL
-    for (v = 0; v < INT_PANEL; v += VF_LANES)
-      vf_store (sums[r] + v, vf_zero ());
-  }
-}
-
-vlm_always_inline void
-int_widen_scales (float *scales, const uint16_t *halves)
-{
-  size_t v;
-
-  VLM_UNROLL
-  for (v = 0; v < INT_PANEL; v += VF_LANES)
-    vf_store (scales + v, vf_load_f16 (halves + v));
-}
-
-vlm_always_inline IntRows
-int_rows_from (IntRow *sums, const VlmActivations *x, size_t first)
-{
-  return (IntRows){ sums, x->q + first * x->ldq, x->ldq, x->scale + first * x->ldg,
-    x->sum + first * x->ldg, x->ldg };
-}
-
-/* All groups of the rows of one tile. */
-vlm_always_inline void
-int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t rows,
-    const uint8_t *w, VlmIntFormat format)
-{
-  IntRows x = int_rows_from (sums, activations, first);
-  size_t left = vlm_padded_k (activations->k), v;
-
-  int_clear (sums, rows);
-  while (left > 0) {
-    size_t len = left < activations->group ? left : activations->group;
-    const uint16_t *halves = (const uint16_t *) w;
-    vf scales[INT_PANEL_VECTORS];
-    IntSums sum;
-
-    if (format != VLM_INT_I8)
-      w += INT_PANEL * sizeof (uint16_t);
-    int_sum_group (sum, &x, rows, len, w, format, 0, first == 0);
-    VLM_UNROLL
-    for (v = 0; format != VLM_INT_I8 && v < INT_PANEL_VECTORS; v++)
-      scales[v] = vf_load_f16 (halves + v * VF_LANES);
-    int_end_group (sum, &x, rows, scales, format);
-    x.q += len;
-    x.x_scale++;
-    x.x_sum++;
-    w += len * INT_PANEL / (format == VLM_INT_I4_GROUPS ? 2 : 1);
-    left -= len;
-  }
-}
-
-vlm_always_inline void
-int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, VlmIntFormat format)
-{
-  const float *scales = piece->scales;
-  const uint8_t *w = piece->w;
-  size_t left = piece->len, v;
-  IntRows x = *first;
-
-  do {
-    size_t len = left < piece->group ? left : piece->group;
-    vf w_scales[INT_PANEL_VECTORS];
-    IntSums sum;
-
-    int_sum_group (sum, &x, rows, len, w, format, 1, 0);
-    VLM_UNROLL
-    for (v = 0; v < INT_PANEL_VECTORS; v++)
-      w_scales[v] = vf_load (scales + v * VF_LANES);
-    int_end_group (sum, &x, rows, w_scales, format);
-    x.q += len;
-    x.x_scale++;
-    x.x_sum++;
-    w += piece->stride;
-    scales += INT_PANEL;
-    left -= len;
-  } while (left > 0);
-}
 
 /* Apart from the tiles, because it would be most of their code. scales may be NULL. */
 static __attribute__ ((noinline)) void
@@ -223,186 +40,203 @@ int_store_rows (float *y, size_t ldy, const IntRow *sums, size_t rows, size_t n,
   }
 }
 
-#define DEFINE_INT_TILE(name, format, rows)                                                        \
-  static __attribute__ ((noinline)) void name##_tile_##rows (                                      \
-      IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w)                       \
-  {                                                                                                \
-    int_tile (sums, x, first, rows, w, format);                                                    \
+/* Calls for the memory of an output ahead of its stores. Its rows are far apart, so that nothing
+ * else hides that they come from memory; it is worth a quarter of the rate of a large product. */
+vlm_always_inline void
+int_expect_rows (float *y, size_t ldy, size_t rows, size_t n)
+{
+  size_t i, j;
+
+  for (i = 0; i < rows; i++) {
+    for (j = 0; j < n; j += 16)
+      __builtin_prefetch (y + i * ldy + j, 1);
   }
+}
 
-#define DEFINE_INT_PIECE_TILE(name, format, rows)                                                  \
-  static                                                                                           \
-      __attribute__ ((noinline)) void name##_tile_##rows (const IntRows *x, const IntPiece *piece) \
-  {                                                                                                \
-    int_piece_tile (x, rows, piece, format);                                                       \
-  }
-
-#define FOR_THREE_INT_TILES(define, name, format)                                                  \
-  define (name, format, 1) define (name, format, 2) define (name, format, 3)
-#define LIST_THREE_INT_TILES(name) name##_tile_1, name##_tile_2, name##_tile_3
-
-#if INT_ROWS == 3
-#define FOR_INT_TILES(define, name, format) FOR_THREE_INT_TILES (define, name, format)
-#define LIST_INT_TILES(name) LIST_THREE_INT_TILES (name)
-#elif INT_ROWS == 4
-#define FOR_INT_TILES(define, name, format)                                                        \
-  FOR_THREE_INT_TILES (define, name, format) define (name, format, 4)
-#define LIST_INT_TILES(name) LIST_THREE_INT_TILES (name), name##_tile_4
-#elif INT_ROWS == 5
-#define FOR_INT_TILES(define, name, format)                                                        \
-  FOR_THREE_INT_TILES (define, name, format) define (name, format, 4) define (name, format, 5)
-#define LIST_INT_TILES(name) LIST_THREE_INT_TILES (name), name##_tile_4, name##_tile_5
-#else
-#define FOR_INT_TILES(define, name, format)                                                        \
-  FOR_THREE_INT_TILES (define, name, format)                                                       \
-  define (name, format, 4) define (name, format, 5) define (name, format, 6)
-#define LIST_INT_TILES(name)                                                                       \
-  LIST_THREE_INT_TILES (name), name##_tile_4, name##_tile_5, name##_tile_6
-#endif
-
-FOR_INT_TILES (DEFINE_INT_TILE, matmul_i8, VLM_INT_I8)
-FOR_INT_TILES (DEFINE_INT_TILE, matmul_i8_groups, VLM_INT_I8_GROUPS)
-FOR_INT_TILES (DEFINE_INT_TILE, matmul_i4_groups, VLM_INT_I4_GROUPS)
-FOR_INT_TILES (DEFINE_INT_PIECE_TILE, wide_i8_groups, VLM_INT_I8_GROUPS)
-FOR_INT_TILES (DEFINE_INT_PIECE_TILE, wide_i4_groups, VLM_INT_I4_GROUPS)
-
-static const IntTile int_tiles[VLM_INT_N_FORMATS][INT_ROWS] = {
-  [VLM_INT_I8] = { LIST_INT_TILES (matmul_i8) },
-  [VLM_INT_I8_GROUPS] = { LIST_INT_TILES (matmul_i8_groups) },
-  [VLM_INT_I4_GROUPS] = { LIST_INT_TILES (matmul_i4_groups) },
-};
-
-static const IntPieceTile int_piece_tiles[VLM_INT_N_FORMATS][INT_ROWS] = {
-  [VLM_INT_I8_GROUPS] = { LIST_INT_TILES (wide_i8_groups) },
-  [VLM_INT_I4_GROUPS] = { LIST_INT_TILES (wide_i4_groups) },
-};
+/* The scales of rows, which come in at the end; else NULL. */
+static const float *
+int_row_scales (const VlmIntFormat *format, const void *w)
+{
+  return format->scale == VLM_SCALE_ROW ? w : NULL;
+}
 
 /* The tiles are the fewest, of nearly equal height. */
 static void
-int_matmul_tiles (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w, size_t n,
-    const float *bias, VlmIntFormat format)
+int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivations *x, size_t m,
+    const VlmIntFormat *format, const void *w, size_t n, const float *bias)
 {
   size_t n_tiles = (m + INT_ROWS - 1) / INT_ROWS, first = 0;
-  const float *scales = format == VLM_INT_I8 ? w : NULL;
+  const float *scales = int_row_scales (format, w);
   const uint8_t *values = scales != NULL ? (const uint8_t *) (scales + INT_PANEL) : w;
 
   for (; n_tiles > 0; n_tiles--) {
     size_t rows = (m - first + n_tiles - 1) / n_tiles;
     IntRow sums[INT_ROWS];
 
-    int_tiles[format][rows - 1](sums, x, first, values);
+    int_expect_rows (y + first * ldy, ldy, rows, n);
+    tiles[rows - 1](sums, x, first, values);
     int_store_rows (y + first * ldy, ldy, (const IntRow *) sums, rows, n, scales, bias);
     first += rows;
   }
 }
 
-static void
-int_block_tiles (IntRows x, size_t rows, const IntPiece *piece, VlmIntFormat format)
+/* A block of rows on its way through the panel. */
+typedef struct
 {
-  size_t n_tiles = (rows + INT_ROWS - 1) / INT_ROWS;
+  const IntPieceTile *tiles;
+  IntRows x;
+  size_t rows;
+  float *y;
+  size_t ldy, n;
+} IntBlock;
+
+/* Takes all rows through a piece; is_last: the last one. */
+static void
+int_block_tiles (const IntBlock *block, const IntRows *first, const IntPiece *piece, int is_last)
+{
+  size_t n_tiles = (block->rows + INT_ROWS - 1) / INT_ROWS, at = 0;
+  IntRows x = *first;
 
   for (; n_tiles > 0; n_tiles--) {
-    size_t height = (rows + n_tiles - 1) / n_tiles;
+    size_t rows = (block->rows - at + n_tiles - 1) / n_tiles;
 
-    int_piece_tiles[format][height - 1](&x, piece);
-    x.sums += height;
-    x.q += height * x.ldq;
-    x.x_scale += height * x.ldg;
-    x.x_sum += height * x.ldg;
-    rows -= height;
+    if (is_last)
+      int_expect_rows (block->y + at * block->ldy, block->ldy, rows, block->n);
+    block->tiles[rows - 1](&x, piece);
+    x.sums += rows;
+    x.parts += rows;
+    x.q += rows * x.ldq;
+    x.x_scale += rows * x.ldg;
+    x.x_sum += rows * x.ldg;
+    at += rows;
   }
 }
 
-/* Makes the piece's groups ready, from w on; returns where the next piece begins. */
-static const uint8_t *
-int_widen_piece (
-    IntPiece *piece, uint8_t *wide, float *scales, const uint8_t *w, VlmIntFormat format)
+/* Makes the next len values of the panel ready and takes the block through them. */
+static void
+int_block_piece (const IntBlock *block, const IntRows *x, IntPiece *piece, IntReader *reader,
+    size_t len, int is_last)
 {
-  const int is_i4 = format == VLM_INT_I4_GROUPS;
-  size_t left = piece->len;
-
-  piece->w = is_i4 ? wide : w + INT_PANEL * sizeof (uint16_t);
-  piece->stride = INT_PANEL * (piece->group + (is_i4 ? 0 : sizeof (uint16_t)));
-  piece->scales = scales;
-  while (left > 0) {
-    size_t len = left < piece->group ? left : piece->group;
-
-    int_widen_scales (scales, (const uint16_t *) w);
-    w += INT_PANEL * sizeof (uint16_t);
-    if (is_i4)
-      int_widen_nibbles (wide, w, len);
-    w += len * INT_PANEL / (is_i4 ? 2 : 1);
-    wide += len * INT_PANEL;
-    scales += INT_PANEL;
-    left -= len;
-  }
-
-  return w;
+  int_next_piece (piece, reader, len);
+  int_block_tiles (block, x, piece, is_last);
 }
 
 static void
-int_matmul_block (float *y, size_t ldy, const VlmActivations *activations, size_t first,
-    size_t rows, const uint8_t *w, size_t n, const float *bias, VlmIntFormat format)
+int_start_parts (const IntRows *x, size_t rows, int32_t bias)
 {
-  const size_t groups = INT_PIECE / activations->group;
-  uint8_t wide[INT_PIECE * INT_PANEL] __attribute__ ((aligned (64)));
-  float scales[INT_PIECE / VLM_K_STEP * INT_PANEL] __attribute__ ((aligned (64)));
+  size_t r, v;
+
+  for (r = 0; r < rows; r++) {
+    for (v = 0; v < INT_PANEL; v += VF_LANES)
+      vi_store ((uint8_t *) (x->parts[r] + v), vi_set1 (-bias * x->x_sum[r * x->ldg]));
+  }
+}
+
+static void
+int_end_parts (const IntRows *x, size_t rows, const IntPiece *piece)
+{
+  size_t r, v;
+
+  for (r = 0; r < rows; r++) {
+    vf x_scale = vf_set1 (x->x_scale[r * x->ldg]);
+    vf total = vf_set1 (x->x_scale[r * x->ldg] * (float) x->x_sum[r * x->ldg]);
+
+    for (v = 0; v < INT_PANEL; v += VF_LANES) {
+      vf dot = vi_to_vf (vi_load ((const uint8_t *) (x->parts[r] + v)));
+      vf factor = vf_mul (x_scale, vf_load (piece->scales + v));
+      vf value = vf_fma (dot, factor, vf_load (x->sums[r] + v));
+
+      if (piece->mins != NULL)
+        value = vf_fma (total, vf_load (piece->mins + v), value);
+      vf_store (x->sums[r] + v, value);
+    }
+  }
+}
+
+/* A group that is longer than pieces. */
+static void
+int_long_group (const IntBlock *block, IntPiece *piece, IntReader *reader, size_t len, int is_last)
+{
+  IntRows x = block->x;
+  size_t at, n;
+
+  int_start_parts (&x, block->rows, int_bias (reader->format));
+  for (at = 0; at < len; at += n) {
+    n = len - at < INT_PIECE ? len - at : INT_PIECE;
+    int_block_piece (block, &x, piece, reader, n, is_last && at + n == len);
+    x.q += n;
+  }
+  int_end_parts (&x, block->rows, piece);
+}
+
+/* Whole groups that fit a piece, or one that does not, at a time. */
+static void
+int_matmul_block (IntBlock *block, const VlmActivations *activations, size_t first,
+    const VlmIntFormat *format, const void *w, const float *bias)
+{
+  const size_t group = activations->group, groups = group < INT_PIECE ? INT_PIECE / group : 1;
   IntRow sums[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
-  IntRows x = int_rows_from (sums, activations, first);
-  IntPiece piece = { .group = activations->group };
-  size_t left = vlm_padded_k (activations->k);
+  IntPart parts[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
+  IntRoom room;
+  IntReader reader = int_start_panel (&room, format, w, activations->k, first == 0);
+  IntPiece piece = int_piece_of (&room, format, group);
 
-  int_clear (sums, rows);
-  while (left > 0) {
-    piece.len = left < groups * piece.group ? left : groups * piece.group;
-    w = int_widen_piece (&piece, wide, scales, w, format);
-    int_block_tiles (x, rows, &piece, format);
-    x.q += piece.len;
-    x.x_scale += groups;
-    x.x_sum += groups;
-    left -= piece.len;
+  block->x = int_rows_from (sums, parts, activations, first);
+  int_clear (sums, block->rows);
+  while (reader.at < reader.k) {
+    size_t left = reader.k - reader.at, len = left < groups * group ? left : groups * group;
+
+    if (piece.is_part)
+      int_long_group (block, &piece, &reader, len, len == left);
+    else
+      int_block_piece (block, &block->x, &piece, &reader, len, len == left);
+    block->x.q += len;
+    block->x.x_scale += groups;
+    block->x.x_sum += groups;
   }
-  int_store_rows (y, ldy, (const IntRow *) sums, rows, n, NULL, bias);
+  int_store_rows (block->y, block->ldy, (const IntRow *) sums, block->rows, block->n,
+      int_row_scales (format, w), bias);
 }
 
 static void
-int_matmul_groups (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w, size_t n,
-    const float *bias, VlmIntFormat format)
+int_matmul_blocks (float *y, size_t ldy, const VlmActivations *x, size_t m,
+    const VlmIntFormat *format, const void *w, size_t n, const float *bias)
 {
+  IntBlock block = { .tiles = int_piece_tiles (format->bits), .ldy = ldy, .n = n };
   size_t n_blocks = (m + INT_BLOCK_ROWS - 1) / INT_BLOCK_ROWS, first = 0;
 
-  if (m <= INT_FEW_ROWS || x->group > INT_PIECE) {
-    int_matmul_tiles (y, ldy, x, m, w, n, bias, format);
-    return;
-  }
-
   for (; n_blocks > 0; n_blocks--) {
-    size_t rows = (m - first + n_blocks - 1) / n_blocks;
-
-    int_matmul_block (y + first * ldy, ldy, x, first, rows, w, n, bias, format);
-    first += rows;
+    block.rows = (m - first + n_blocks - 1) / n_blocks;
+    block.y = y + first * ldy;
+    int_matmul_block (&block, x, first, format, w, bias);
+    first += block.rows;
   }
 }
 
-static void
-simd_matmul_i8 (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w, size_t n,
-    const float *bias)
+/* Tiles that take panels of the format as they are, or NULL. */
+static const IntTile *
+int_tiles_of (const VlmIntFormat *format)
 {
-  int_matmul_tiles (y, ldy, x, m, w, n, bias, VLM_INT_I8);
+  if (format->bits == 8 && format->scale == VLM_SCALE_ROW)
+    return int8_row_tiles;
+  if (format->scale != VLM_SCALE_F16 || format->has_min)
+    return NULL;
+  if (format->bits == 8)
+    return int8_groups_tiles;
+  return format->bits == 4 ? int4_groups_tiles : NULL;
 }
 
 static void
-simd_matmul_i8_groups (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-    size_t n, const float *bias)
+simd_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m,
+    const VlmIntFormat *format, const void *w, size_t n, const float *bias)
 {
-  int_matmul_groups (y, ldy, x, m, w, n, bias, VLM_INT_I8_GROUPS);
-}
+  const IntTile *tiles = int_tiles_of (format);
+  int is_direct = tiles == int8_row_tiles || m <= INT_FEW_ROWS || x->group > INT_PIECE;
 
-static void
-simd_matmul_i4_groups (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-    size_t n, const float *bias)
-{
-  int_matmul_groups (y, ldy, x, m, w, n, bias, VLM_INT_I4_GROUPS);
+  if (tiles != NULL && is_direct)
+    int_matmul_tiles (tiles, y, ldy, x, m, format, w, n, bias);
+  else
+    int_matmul_blocks (y, ldy, x, m, format, w, n, bias);
 }
 
 static void
@@ -411,9 +245,7 @@ int_fill (VlmKernels *kernels)
   kernels->int_panel = INT_PANEL;
   kernels->int_inner = INT_INNER;
   kernels->int_flip = INT_BIAS;
-  kernels->matmul_i8 = simd_matmul_i8;
-  kernels->matmul_i8_groups = simd_matmul_i8_groups;
-  kernels->matmul_i4_groups = simd_matmul_i4_groups;
+  kernels->matmul_int = simd_matmul_int;
 }
 
 #endif

@@ -14,7 +14,7 @@
 #define INT_VECTORS 2
 
 #define INT_BIAS 0
-#define INT_NIBBLE_STEP
+#define INT_SMALL_STEP
 
 typedef __m256i vi;
 
@@ -49,6 +49,27 @@ vlm_always_inline vf
 vi_to_vf (vi x)
 {
   return _mm256_cvtepi32_ps (x);
+}
+
+vlm_always_inline vi
+vi_add (vi a, vi b)
+{
+  return _mm256_add_epi32 (a, b);
+}
+
+vlm_always_inline vi
+vi_or (vi a, vi b)
+{
+  return _mm256_or_si256 (a, b);
+}
+
+/* Bytes shifted to the left, or right where that is negative; of them the bits of the mask. */
+vlm_always_inline vi
+vi_shift_bits (vi x, int left, int mask)
+{
+  vi shifted = left >= 0 ? _mm256_slli_epi16 (x, left) : _mm256_srli_epi16 (x, -left);
+
+  return _mm256_and_si256 (shifted, _mm256_set1_epi8 ((char) mask));
 }
 
 vlm_always_inline vi
@@ -96,20 +117,32 @@ vi_dot (vi sum, vi w, va x, int lane)
   return vi_add_pairs (sum, pairs);
 }
 
-/* Eight products of a nibble fit in 16 bits. */
+/* Four weights of each column, times their activations, in 16 bits. */
 vlm_always_inline vi
-vi_step_u4 (vi sum, const vi *w, va x)
+vi_pairs_small (const vi *w, va x, size_t i)
 {
-  vi pairs = _mm256_maddubs_epi16 (w[0], vi_broadcast (x));
-  size_t i;
+  return _mm256_maddubs_epi16 (w[i], vi_broadcast (x + 4 * i));
+}
+
+/* Eight products of five bits fit in 16, and four of six: sums of so many pairs, 4 or 2. */
+vlm_always_inline vi
+vi_step_small (vi sum, const vi *w, va x, size_t n_pairs)
+{
+  size_t first, i;
 
   VLM_UNROLL
-  for (i = 1; i < 4; i++) {
-    pairs = _mm256_add_epi16 (pairs, _mm256_maddubs_epi16 (w[i], vi_broadcast (x + 4 * i)));
-    __asm__("" : "+x"(pairs));
+  for (first = 0; first < 4; first += n_pairs) {
+    vi pairs = vi_pairs_small (w, x, first);
+
+    VLM_UNROLL
+    for (i = first + 1; i < first + n_pairs; i++) {
+      pairs = _mm256_add_epi16 (pairs, vi_pairs_small (w, x, i));
+      __asm__("" : "+x"(pairs));
+    }
+    sum = vi_add_pairs (sum, pairs);
   }
 
-  return vi_add_pairs (sum, pairs);
+  return sum;
 }
 
 #endif

@@ -52,6 +52,27 @@ vi_to_vf (vi x)
 }
 
 vlm_always_inline vi
+vi_add (vi a, vi b)
+{
+  return _mm256_add_epi32 (a, b);
+}
+
+vlm_always_inline vi
+vi_or (vi a, vi b)
+{
+  return _mm256_or_si256 (a, b);
+}
+
+/* Bytes shifted to the left, or right where that is negative; of them the bits of the mask. */
+vlm_always_inline vi
+vi_shift_bits (vi x, int left, int mask)
+{
+  vi shifted = left >= 0 ? _mm256_slli_epi16 (x, left) : _mm256_srli_epi16 (x, -left);
+
+  return _mm256_and_si256 (shifted, _mm256_set1_epi8 ((char) mask));
+}
+
+vlm_always_inline vi
 vi_low_nibbles (vi x)
 {
   return _mm256_and_si256 (x, _mm256_set1_epi8 (15));

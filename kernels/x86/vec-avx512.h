@@ -77,6 +77,12 @@ vf_keep_part (vf x, size_t n, vf other)
 }
 
 vlm_always_inline vf
+vf_load_i8 (const int8_t *p)
+{
+  return _mm512_cvtepi32_ps (_mm512_cvtepi8_epi32 (_mm_loadu_si128 ((const __m128i *) p)));
+}
+
+vlm_always_inline vf
 vf_load_f16 (const uint16_t *p)
 {
   return _mm512_cvtph_ps (_mm256_loadu_si256 ((const __m256i *) p));

@@ -2,9 +2,11 @@
 
 #include "golden.h"
 
-#include <gio/gio.h>
+#include <glib/gstdio.h>
 #include <math.h>
+#include <string.h>
 
+#include "engine/vlm.h"
 #include "kernels/kernels.h"
 
 /* What meson counts as skipped. */
@@ -129,6 +131,45 @@ json_t *
 golden_array (json_t *object, const gchar *key)
 {
   return member (object, key, json_is_array (json_object_get (object, key)));
+}
+
+static VlmWeightType
+weight_type (const gchar *name)
+{
+  if (strcmp (name, "f16") == 0)
+    return VLM_WEIGHT_F16;
+  g_assert_true (strcmp (name, "int8") == 0 || strcmp (name, "int4") == 0);
+  return strcmp (name, "int8") == 0 ? VLM_WEIGHT_INT8 : VLM_WEIGHT_INT4;
+}
+
+gchar *
+golden_convert (json_t *root)
+{
+  g_autofree gchar *name = g_strconcat ("models/", golden_string (root, "model"), NULL);
+  g_autofree gchar *source = golden_path (name);
+  g_autofree gchar *folder = NULL;
+  VlmConvertOptions options = { 0 };
+  GError *error = NULL;
+  gchar *path;
+
+  folder = g_dir_make_tmp ("vlm-golden-XXXXXX", &error);
+  g_assert_no_error (error);
+  path = g_build_filename (folder, "model.slm", NULL);
+  options.text_type = weight_type (golden_string (root, "type"));
+  options.vision_type = weight_type (golden_string (root, "vision_type"));
+  options.n_threads = 2;
+  vlm_model_convert (source, path, &options, NULL, NULL, NULL, &error);
+  g_assert_no_error (error);
+  return path;
+}
+
+void
+golden_remove_converted (const gchar *path)
+{
+  g_autofree gchar *folder = g_path_get_dirname (path);
+
+  g_assert_cmpint (g_unlink (path), ==, 0);
+  g_assert_cmpint (g_rmdir (folder), ==, 0);
 }
 
 gdouble

@@ -33,6 +33,13 @@ gdouble golden_real (json_t *object, const gchar *key);
 json_t *golden_array (json_t *object, const gchar *key);
 
 /*
+ * Converts the model that root, a file of cases, is about to the types that it names. The .slm file
+ * lies in a temporary directory of its own; golden_remove_converted () removes both. (transfer full)
+ */
+gchar *golden_convert (json_t *root);
+void golden_remove_converted (const gchar *path);
+
+/*
  * Compares the rows that description points to with those of found [n_rows][n_cols]: the shape
  * exactly, every value within tolerance times the largest magnitude that the whole array has.
  * Returns the largest difference as a part of that magnitude.

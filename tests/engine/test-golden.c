@@ -2,7 +2,9 @@
 
 /*
  * Every stage of the engine against the reference implementation, on small random checkpoints:
- * test-golden MODEL. Each case runs with 1, 2 and 3 threads, on the CPU level that VLM_CPU names.
+ * test-golden CASES. Each case runs with 1, 2 and 3 threads, on the CPU level that VLM_CPU names.
+ * Where the cases name types of weights, the checkpoint is converted to them first, and the
+ * reference has computed with the values that the converted weights stand for.
  */
 
 #include <string.h>
@@ -173,14 +175,27 @@ test_case (gconstpointer user_data)
     g_free ((gpointer) images[i].pixels);
 }
 
+/* The model that the cases are about. */
+static void
+load_model (json_t *root)
+{
+  VlmLoadOptions options = { VLM_PRECISION_EXACT };
+  gboolean converted = json_object_get (root, "type") != NULL;
+  g_autofree gchar *name = g_strconcat ("models/", golden_string (root, "model"), NULL);
+  g_autofree gchar *path = converted ? golden_convert (root) : golden_path (name);
+  GError *error = NULL;
+
+  model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
+  g_assert_no_error (error);
+  if (converted)
+    golden_remove_converted (path);
+}
+
 int
 main (int argc, char **argv)
 {
   g_autofree gchar *cases_name = NULL;
   g_autofree gchar *blob_name = NULL;
-  g_autofree gchar *model_name = NULL;
-  g_autofree gchar *model_path = NULL;
-  GError *error = NULL;
   json_t *root, *item;
   size_t i;
   int status;
@@ -189,14 +204,10 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_assert_cmpint (argc, ==, 2);
   cases_name = g_strdup_printf ("cases/%s.json", argv[1]);
-  model_name = g_strdup_printf ("models/%s", argv[1]);
-  model_path = golden_path (model_name);
   root = golden_json (cases_name);
   blob_name = g_strdup_printf ("cases/%s", golden_string (root, "blob"));
   blob = golden_floats (blob_name);
-
-  model = vlm_model_load (model_path, NULL, NULL, NULL, NULL, &error);
-  g_assert_no_error (error);
+  load_model (root);
   json_array_foreach (golden_array (root, "cases"), i, item) {
     g_autofree gchar *path =
         g_strdup_printf ("/golden/%s/%s", argv[1], golden_string (item, "name"));

@@ -557,7 +557,7 @@ test_missing_files (void)
   }
   expect_path_error ("/nonexistent/model", VLM_ERROR_NOT_FOUND, "/nonexistent/model");
   expect_path_error ("", VLM_ERROR_NOT_FOUND, "");
-  expect_path_error ("/dev/null", VLM_ERROR_NOT_FOUND, "not a directory");
+  expect_path_error ("/dev/null", VLM_ERROR_READ, "not a regular file");
   expect_path_error ("resource:///org/nothing", VLM_ERROR_NOT_FOUND, "resource:///org/nothing");
   /* Only resource:// is a URI; all else is a name. */
   expect_path_error ("file:///tmp", VLM_ERROR_NOT_FOUND, "file:///tmp");

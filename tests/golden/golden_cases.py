@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, Auto
 
 import golden_models as gm
 from golden_common import Blob, describe, draw, f32_bytes, fnv1a64, sha256, write_json
+from golden_quant import quantise_tensors
 
 NEW_TOKENS = 48
 MARGIN = 1e-3      # the smallest gap of the two best logits, as a part of the largest logit
@@ -80,12 +81,21 @@ CASES = {
 }
 
 
+# Checkpoints of which the converted form is judged: the model, types of text and vision, its cases.
+QUANTISED = {
+    "lfm25-int8": ("lfm25", "int8", "int8", ("text", "80x48", "exact-256x256", "tiled-768x1024")),
+    "attn-first-int4": ("attn-first", "int4", "int8", ("text", "80x48", "exact-128x512", "tiled-640x360")),
+    "untied-int4": ("untied", "int4", "int8", ("text", "exact-128x128", "tiled-320x200")),
+    "text-only-int4": ("text-only", "int4", "int8", ("text", "text-system")),
+    "text-only-f16": ("text-only", "f16", "f16", ("text-2",)),
+}
+
+
 class Reference:
     """A loaded checkpoint: float32, CPU, eager attention."""
 
     def __init__(self, folder, name):
-        self.spec = gm.MODELS[name]
-        text_only = self.spec.get("text_only", False)
+        text_only = gm.MODELS[name].get("text_only", False)
         auto = AutoModelForCausalLM if text_only else AutoModelForImageTextToText
         self.model, info = auto.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
@@ -223,19 +233,39 @@ def run_case(reference, item, blob):
     return kept
 
 
+def write_cases(out, name, head, reference, items):
+    """cases/<name>.json and the blob that it names; head goes before the cases."""
+    blob = Blob()
+    cases = [run_case(reference, item, blob) for item in items]
+    write_json(os.path.join(out, "cases", name + ".json"), {**head, "cases": cases})
+    blob.write(os.path.join(out, "cases", head["blob"]))
+
+
 def make_model(out, scratch, name):
-    """Writes models/<name>/ and cases/<name>.json, .f32.gz."""
+    """Writes models/<name>/ and its cases."""
     print(name)
     gm.write_checkpoint(os.path.join(out, "models", name), name)
     folder = os.path.join(scratch, "reference", name)
     config = gm.write_checkpoint(folder, name, reference=True)
     reference = Reference(folder, name)
-    blob = Blob()
-    cases = [run_case(reference, item, blob) for item in CASES[name]]
     end = reference.model.generation_config.eos_token_id
-    write_json(os.path.join(out, "cases", name + ".json"), {
+    write_cases(out, name, {
         "model": name, "about": gm.MODELS[name]["about"], "blob": name + ".f32.gz",
         "vocab_size": config.get("text_config", config)["vocab_size"],
         "image_token_id": config.get("image_token_id"), "end_ids": end if isinstance(end, list) else [end],
-        "ff_rows": gm.ff_rows(gm.MODELS[name]["text"]), "cases": cases})
-    blob.write(os.path.join(out, "cases", name + ".f32.gz"))
+        "ff_rows": gm.ff_rows(gm.MODELS[name]["text"])}, reference, CASES[name])
+
+
+def make_quantised(out, scratch, name):
+    """Cases of a checkpoint whose weights went through the rules of golden_quant.py, computed in float32."""
+    model, text, vision, wanted = QUANTISED[name]
+    print(name)
+    folder = os.path.join(scratch, "reference", name)
+    config = gm.write_checkpoint(folder, model, reference=True)
+    values, stored = quantise_tensors(gm.weights_of(model, config), text, vision)
+    gm.save(values, os.path.join(folder, "model.safetensors"))
+    items = [item for item in CASES[model] if item["name"] in wanted]
+    assert len(items) == len(wanted)
+    write_cases(out, name, {
+        "model": model, "blob": name + ".f32.gz", "type": text, "vision_type": vision,
+        "tensors": dict(sorted(stored.items()))}, Reference(folder, model), items)

@@ -22,17 +22,28 @@ import torch  # noqa: E402
 import golden_cases  # noqa: E402
 import golden_chat  # noqa: E402
 import golden_image  # noqa: E402
+import golden_quant  # noqa: E402
 import golden_sampling  # noqa: E402
 import golden_tokenizer  # noqa: E402
 from golden_common import HERE, sha256, write_json  # noqa: E402
 from golden_models import MODELS  # noqa: E402
 
 
+def wanted(args, names):
+    """Those of names that --model asks for."""
+    return [n for n in names if not args.model or n in args.model.split(",")]
+
+
 def make_models(out, args):
-    wanted = args.model.split(",") if args.model else list(MODELS)
     with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
-        for name in wanted:
+        for name in wanted(args, MODELS):
             golden_cases.make_model(out, scratch, name)
+
+
+def make_quantised(out, args):
+    with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
+        for name in wanted(args, golden_cases.QUANTISED):
+            golden_cases.make_quantised(out, scratch, name)
 
 
 def make_manifest(out, args):
@@ -67,6 +78,8 @@ PARTS = {
     "chat": golden_chat.make_chat,
     "sampling": golden_sampling.make_sampling,
     "models": make_models,
+    "quant": golden_quant.make_quant,
+    "quantised": make_quantised,
     "manifest": make_manifest,
 }
 

@@ -38,7 +38,8 @@ $cross-gcc $flags -march=armv8.2-a+dotprod -c "$root"/kernels/aarch64/dotprod.c
 # shellcheck disable=SC2086
 $cross-gcc $flags -march=armv8.2-a+dotprod+i8mm -c "$root"/kernels/aarch64/i8mm.c
 # shellcheck disable=SC2086
-$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o -lm ||
+$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o \
+  -lm -pthread ||
   not_run "checkkern does not link; install libc6-dev-arm64-cross"
 
 # Which levels each must have tested.
@@ -56,7 +57,7 @@ for run in max:neon,dotprod,i8mm neoverse-n1:neon,dotprod; do
     exit 1
   }
   for level in $(echo "${run#*:}" | tr ',' ' '); do
-    grep -q "^ok .* $level matmul_i8$" output || {
+    grep -q "^ok .* $level matmul_int$" output || {
       cat output
       echo "the $level level was not tested"
       exit 1

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* checkkern --bench [LEVEL]: one thread; every figure is the best of several runs. */
+/* checkkern --bench [LEVEL [THREADS]]: every figure is the best of several runs. Only integer
+ * products know more threads than one. */
 
 #include "check.h"
 
@@ -192,7 +193,7 @@ bench_floats (const VlmKernels *kernels, VlmCpuLevel level)
 
 #ifdef CHECK_AVXVNNI_EVEX
 static void
-bench_evex (const char *only)
+bench_evex (const char *only, size_t n_threads)
 {
   VlmKernels kernels;
 
@@ -201,13 +202,13 @@ bench_evex (const char *only)
     return;
   vlm_kernels_fill_avxvnni_evex (&kernels);
   kernels.name = "avxvnni-evex";
-  check_bench_integer (&kernels, VLM_CPU_AVXVNNI);
+  check_bench_integer (&kernels, VLM_CPU_AVXVNNI, n_threads);
 }
 #endif
 
 /* Float entries of the levels that have some, integer entries of all. */
 void
-check_bench (const char *only)
+check_bench (const char *only, size_t n_threads)
 {
   int i;
 
@@ -219,11 +220,11 @@ check_bench (const char *only)
     if (i == VLM_CPU_ORC || vlm_kernels_init (&kernels, (VlmCpuLevel) i) != 0
         || (only != NULL && strcmp (only, kernels.name) != 0))
       continue;
-    if (floats)
+    if (floats && n_threads == 1)
       bench_floats (&kernels, (VlmCpuLevel) i);
-    check_bench_integer (&kernels, (VlmCpuLevel) i);
+    check_bench_integer (&kernels, (VlmCpuLevel) i, n_threads);
   }
 #ifdef CHECK_AVXVNNI_EVEX
-  bench_evex (only);
+  bench_evex (only, n_threads);
 #endif
 }

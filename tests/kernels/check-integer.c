@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The integer entries. The reference reads the values that were packed, not the panel, and must be
- * met to the last bit by every level.
+ * Products with integer weights. The reference reads the rows that were packed, not the panel, and
+ * must be met to the last bit by every level; a second one in double precision, made of the values
+ * that weights and activations stand for, holds the first.
  */
 
 #include "check.h"
@@ -10,22 +11,26 @@
 enum
 {
   SLOT_X,
-  SLOT_W,
+  SLOT_PANEL,
   SLOT_BIAS,
   SLOT_Y,
   SLOT_AGAIN,
-  SLOT_SCALE,
-  SLOT_SUM,
-  SLOT_WEIGHTS,
-  SLOT_W_SCALES
+  SLOT_EXPECTED,
+  SLOT_X_SCALE,
+  SLOT_X_SUM,
+  SLOT_Q,
+  SLOT_SCALES,
+  SLOT_MINS,
+  SLOT_SUPERS,
+  SLOT_SUPER_MINS
 };
 
 typedef enum
 {
   KIND_PLAIN,
-  KIND_EXTREME, /* weights all the lowest, activations all +-127 */
-  KIND_HIGHEST,
-  KIND_ZEROS, /* some groups of zeros */
+  KIND_LOWEST,  /* weights all the lowest, activations all +-127 */
+  KIND_HIGHEST, /* the same with the highest */
+  KIND_ZEROS,   /* some groups of zeros */
   N_KINDS
 } Kind;
 
@@ -35,41 +40,73 @@ typedef struct
   VlmIntFormat format;
   Kind kind;
   VlmActivations x;
-  size_t m, n, ldw, ldy;
-  int8_t *w;    /* [n][ldw] */
-  void *scales; /* as vlm_int_pack takes them */
+  size_t m, n, ldy;
+  VlmIntRows rows;
   void *panel;
   float *bias;
 } Product;
 
-typedef void (*Matmul) (float *y, size_t ldy, const VlmActivations *x, size_t m, const void *w,
-    size_t n, const float *bias);
+/* Those that files have. */
+static const VlmIntFormat formats[] = {
+  { 8, VLM_SCALE_ROW, 0, 0 },
+  { 8, VLM_SCALE_F16, 0, 32 },
+  { 4, VLM_SCALE_F16, 0, 32 },
+  { 4, VLM_SCALE_F16, 0, 64 },
+  { 4, VLM_SCALE_F16, 0, 128 },
+  { 4, VLM_SCALE_F16, 1, 32 },
+  { 5, VLM_SCALE_F16, 0, 32 },
+  { 5, VLM_SCALE_F16, 1, 32 },
+  { 4, VLM_SCALE_CODES, 1, 32 },
+  { 5, VLM_SCALE_CODES, 1, 32 },
+  { 6, VLM_SCALE_CODES, 0, 16 },
+  { 4, VLM_SCALE_F32, 1, 64 },
+};
 
-static Matmul
-entry (const VlmKernels *kernels, VlmIntFormat format)
+#define N_FORMATS (sizeof formats / sizeof formats[0])
+
+static size_t
+pick (const size_t *values, size_t n)
 {
-  switch (format) {
-    case VLM_INT_I8:
-      return kernels->matmul_i8;
-    case VLM_INT_I8_GROUPS:
-      return kernels->matmul_i8_groups;
-    default:
-      return kernels->matmul_i4_groups;
-  }
+  return values[check_below (n)];
 }
 
 static int
 random_weight (const Product *p)
 {
-  int bits = p->format == VLM_INT_I4_GROUPS ? 4 : 8, lowest = -(1 << (bits - 1));
+  int n = 1 << p->format.bits, lowest = p->format.has_min ? 0 : -n / 2;
 
-  if (p->kind == KIND_EXTREME)
+  if (p->kind == KIND_LOWEST)
     return lowest;
   if (p->kind == KIND_HIGHEST)
-    return -lowest - 1;
-  return lowest + (int) check_below (1u << bits);
+    return lowest + n - 1;
+  return lowest + (int) check_below ((size_t) n);
 }
 
+/* Subnormals and the largest too, but neither infinity nor NaN. */
+static uint16_t
+random_half (void)
+{
+  switch (check_below (8)) {
+    case 0:
+      return (uint16_t) (check_random () & 0x83ff);
+    case 1:
+      return (uint16_t) (0x7bff | (check_random () & 0x8000));
+    default:
+      return (uint16_t) (check_random () & 0xbfff);
+  }
+}
+
+static int8_t
+random_code (const Product *p)
+{
+  if (p->kind == KIND_LOWEST)
+    return -128;
+  if (p->kind == KIND_HIGHEST)
+    return 127;
+  return (int8_t) check_random ();
+}
+
+/* One row of activations. */
 static void
 fill_row (Product *p, size_t i, int8_t *q, float *scale, int32_t *sum)
 {
@@ -80,7 +117,7 @@ fill_row (Product *p, size_t i, int8_t *q, float *scale, int32_t *sum)
     int zero = l >= p->x.k || (p->kind == KIND_ZEROS && (i + l / p->x.group) % 3 == 0);
     int value = (int) check_below (255) - 127;
 
-    if (p->kind == KIND_EXTREME || p->kind == KIND_HIGHEST)
+    if (p->kind == KIND_LOWEST || p->kind == KIND_HIGHEST)
       value = 127 * sign;
     q[l] = zero ? 0 : (int8_t) value;
   }
@@ -106,79 +143,173 @@ fill_activations (Product *p)
   p->x.ldq = padded + check_below (4);
   p->x.ldg = n_groups + check_below (4);
   p->x.q = q = check_slot (SLOT_X, rows * p->x.ldq + any * padded);
-  p->x.scale = scale = check_slot (SLOT_SCALE, (rows * p->x.ldg + any * n_groups) * sizeof (float));
-  p->x.sum = sum = check_slot (SLOT_SUM, (rows * p->x.ldg + any * n_groups) * sizeof (int32_t));
+  p->x.scale = scale =
+      check_slot (SLOT_X_SCALE, (rows * p->x.ldg + any * n_groups) * sizeof (float));
+  p->x.sum = sum = check_slot (SLOT_X_SUM, (rows * p->x.ldg + any * n_groups) * sizeof (int32_t));
   for (i = 0; i < p->m; i++)
     fill_row (p, i, q + i * p->x.ldq, scale + i * p->x.ldg, sum + i * p->x.ldg);
+}
+
+/* Scales, or minimums, for n rows of n_groups that lie ld apart. */
+static void *
+fill_scales (const Product *p, unsigned slot, size_t n_groups, size_t ld)
+{
+  size_t n = (p->n - 1) * ld + n_groups, i;
+  void *scales;
+
+  switch (p->format.scale) {
+    case VLM_SCALE_F16:
+      scales = check_slot (slot, n * sizeof (uint16_t));
+      for (i = 0; i < n; i++)
+        ((uint16_t *) scales)[i] = random_half ();
+      break;
+    case VLM_SCALE_CODES:
+      scales = check_slot (slot, n);
+      for (i = 0; i < n; i++)
+        ((int8_t *) scales)[i] = random_code (p);
+      break;
+    default:
+      scales = check_slot (slot, n * sizeof (float));
+      for (i = 0; i < n; i++)
+        ((float *) scales)[i] = (float) check_uniform (-1, 1);
+      break;
+  }
+
+  return scales;
+}
+
+static uint16_t *
+fill_supers (const Product *p, unsigned slot)
+{
+  size_t n = (p->n - 1) * p->rows.ldsuper + vlm_n_groups (p->x.k, VLM_SUPER_GROUP), i;
+  uint16_t *supers = check_slot (slot, n * sizeof (uint16_t));
+
+  for (i = 0; i < n; i++)
+    supers[i] = random_half ();
+
+  return supers;
+}
+
+static void
+fill_weights (Product *p)
+{
+  const int is_row = p->format.scale == VLM_SCALE_ROW;
+  size_t n_groups = is_row ? 1 : vlm_n_groups (p->x.k, p->x.group), i;
+  int8_t *q;
+
+  p->rows = (VlmIntRows){ .ldq = p->x.k + check_below (4) };
+  p->rows.lds = is_row ? 1 : n_groups + check_below (4);
+  p->rows.ldsuper = vlm_n_groups (p->x.k, VLM_SUPER_GROUP) + check_below (4);
+  q = check_slot (SLOT_Q, (p->n - 1) * p->rows.ldq + p->x.k);
+  for (i = 0; i < (p->n - 1) * p->rows.ldq + p->x.k; i++)
+    q[i] = (int8_t) random_weight (p);
+  p->rows.q = q;
+  p->rows.scale = fill_scales (p, SLOT_SCALES, n_groups, p->rows.lds);
+  if (p->format.has_min)
+    p->rows.min = fill_scales (p, SLOT_MINS, n_groups, p->rows.lds);
+  if (p->format.scale != VLM_SCALE_CODES)
+    return;
+  p->rows.super = fill_supers (p, SLOT_SUPERS);
+  if (p->format.has_min)
+    p->rows.super_min = fill_supers (p, SLOT_SUPER_MINS);
 }
 
 static void
 fill (Product *p)
 {
-  size_t n_groups = vlm_n_groups (p->x.k, p->x.group), i, j;
-  size_t n_scales = p->format == VLM_INT_I8 ? p->n : p->n * n_groups;
-  size_t bytes = vlm_int_panel_bytes (p->kernels, p->format, p->x.k, p->x.group);
+  size_t j;
 
   fill_activations (p);
+  fill_weights (p);
   p->ldy = p->n + check_below (4);
-  p->ldw = p->x.k + check_below (4);
-  p->w = check_slot (SLOT_WEIGHTS, p->n > 0 ? (p->n - 1) * p->ldw + p->x.k : 0);
-  for (j = 0; j < p->n; j++) {
-    for (i = 0; i < p->x.k; i++)
-      p->w[j * p->ldw + i] = (int8_t) random_weight (p);
-  }
-  p->scales = check_slot (
-      SLOT_W_SCALES, n_scales * (p->format == VLM_INT_I8 ? sizeof (float) : sizeof (uint16_t)));
-  for (i = 0; i < n_scales; i++) {
-    if (p->format == VLM_INT_I8)
-      ((float *) p->scales)[i] = (float) check_uniform (-1, 1);
-    else /* subnormals too, but neither infinity nor NaN */
-      ((uint16_t *) p->scales)[i] =
-          (uint16_t) (check_random () & (check_below (4) ? 0xbfff : 0x83ff));
-  }
   p->bias = check_below (2) != 0 ? check_slot (SLOT_BIAS, p->n * sizeof (float)) : NULL;
   for (j = 0; p->bias != NULL && j < p->n; j++)
     p->bias[j] = (float) check_uniform (-1000, 1000);
 
-  p->panel = check_slot (SLOT_W, bytes);
-  vlm_int_pack (
-      p->kernels, p->format, p->panel, p->w, p->ldw, p->scales, n_groups, p->x.k, p->n, p->x.group);
-  check_expect (check_intact (SLOT_W), "packing wrote before the panel");
+  p->panel = check_slot (SLOT_PANEL, vlm_int_panel_bytes (p->kernels, &p->format, p->x.k));
+  vlm_int_pack (p->kernels, &p->format, p->panel, &p->rows, p->x.k, p->n);
+  check_expect (check_intact (SLOT_PANEL), "packing wrote before the panel");
+}
+
+/* The scale of group g of row j, or its minimum. */
+static float
+factor_of (const Product *p, const void *scales, const uint16_t *supers, size_t j, size_t g)
+{
+  size_t i = j * p->rows.lds + g;
+
+  switch (p->format.scale) {
+    case VLM_SCALE_ROW:
+      return ((const float *) scales)[j];
+    case VLM_SCALE_F16:
+      return (float) check_half_value (((const uint16_t *) scales)[i]);
+    case VLM_SCALE_F32:
+      return ((const float *) scales)[i];
+    default:
+      return (float) (((const int8_t *) scales)[i]
+          * check_half_value (supers[j * p->rows.ldsuper + g * p->format.group / VLM_SUPER_GROUP]));
+  }
 }
 
 static float
-weight_scale (const Product *p, size_t j, size_t g)
+scale_of (const Product *p, size_t j, size_t g)
 {
-  if (p->format == VLM_INT_I8)
-    return ((const float *) p->scales)[j];
+  return factor_of (p, p->rows.scale, p->rows.super, j, g);
+}
 
-  return (float) check_half_value (
-      ((const uint16_t *) p->scales)[j * vlm_n_groups (p->x.k, p->x.group) + g]);
+static float
+min_of (const Product *p, size_t j, size_t g)
+{
+  return p->format.has_min ? factor_of (p, p->rows.min, p->rows.super_min, j, g) : 0;
+}
+
+/* Adds group g to the two sums; magnitude is the sum of what is added, all positive. */
+static void
+add_group (
+    const Product *p, size_t i, size_t j, size_t g, float *sum, double *exact, double *magnitude)
+{
+  const int is_row = p->format.scale == VLM_SCALE_ROW;
+  const float x_scale = p->x.scale[i * p->x.ldg + g], w_scale = scale_of (p, j, g);
+  const float min = min_of (p, j, g);
+  int64_t dot = 0;
+  size_t l;
+
+  for (l = g * p->x.group; l < (g + 1) * p->x.group && l < p->x.k; l++) {
+    int x = p->x.q[i * p->x.ldq + l], q = p->rows.q[j * p->rows.ldq + l];
+
+    dot += x * q;
+    *exact += (double) x_scale * x * ((double) w_scale * q + min);
+    *magnitude += fabs ((double) x_scale * x) * (fabs ((double) w_scale * q) + fabs (min));
+  }
+  *sum = fmaf ((float) dot, is_row ? x_scale : x_scale * w_scale, *sum);
+  if (p->format.has_min)
+    *sum = fmaf (x_scale * (float) p->x.sum[i * p->x.ldg + g], min, *sum);
 }
 
 static float
 reference (const Product *p, size_t i, size_t j)
 {
+  const size_t n_groups = vlm_n_groups (p->x.k, p->x.group);
+  double exact = 0, magnitude = 0;
   float sum = 0;
-  size_t g, l;
+  size_t g;
 
-  for (g = 0; g < vlm_n_groups (p->x.k, p->x.group); g++) {
-    float factor = p->x.scale[i * p->x.ldg + g];
-    int64_t dot = 0;
+  for (g = 0; g < n_groups; g++)
+    add_group (p, i, j, g, &sum, &exact, &magnitude);
+  if (p->format.scale == VLM_SCALE_ROW) {
+    float scale = scale_of (p, j, 0);
 
-    for (l = g * p->x.group; l < (g + 1) * p->x.group && l < p->x.k; l++)
-      dot += p->x.q[i * p->x.ldq + l] * p->w[j * p->ldw + l];
-    if (p->format != VLM_INT_I8)
-      factor *= weight_scale (p, j, g);
-    sum = fmaf ((float) dot, factor, sum);
+    sum = p->bias != NULL ? fmaf (sum, scale, p->bias[j]) : sum * scale;
+  } else if (p->bias != NULL) {
+    sum += p->bias[j];
   }
-  if (p->format == VLM_INT_I8) {
-    float scale = weight_scale (p, j, 0);
-
-    return p->bias != NULL ? fmaf (sum, scale, p->bias[j]) : sum * scale;
+  if (p->bias != NULL) {
+    exact += p->bias[j];
+    magnitude += fabs (p->bias[j]);
   }
+  check_near (
+      sum, exact, 0x1p-23 * (double) (2 * n_groups + 3) * magnitude + 0x1p-120, "the reference", j);
 
-  return p->bias != NULL ? sum + p->bias[j] : sum;
+  return sum;
 }
 
 static void
@@ -189,7 +320,7 @@ run (const Product *p, float *y, size_t first, size_t m, size_t n)
   x.q += first * x.ldq;
   x.scale += first * x.ldg;
   x.sum += first * x.ldg;
-  entry (p->kernels, p->format) (y, p->ldy, &x, m, p->panel, n, p->bias);
+  p->kernels->matmul_int (y, p->ldy, &x, m, &p->format, p->panel, n, p->bias);
 }
 
 static void
@@ -204,8 +335,10 @@ check_values (const Product *p, const float *y)
       float expected = reference (p, i, j);
 
       check_expect (memcmp (&expected, y + i * p->ldy + j, sizeof expected) == 0,
-          "m %zu k %zu n %zu group %zu kind %d: y [%zu][%zu] is %.9g, expected %.9g", p->m, p->x.k,
-          p->n, p->x.group, p->kind, i, j, y[i * p->ldy + j], expected);
+          "%u bits, scale %d%s: m %zu k %zu n %zu group %zu kind %d: y [%zu][%zu] is %.9g, "
+          "expected %.9g",
+          p->format.bits, p->format.scale, p->format.has_min ? ", minimum" : "", p->m, p->x.k, p->n,
+          p->x.group, p->kind, i, j, y[i * p->ldy + j], expected);
     }
     for (; i + 1 < p->m && j < p->ldy; j++)
       check_expect (memcmp (y + i * p->ldy + j, pattern, 4) == 0, "wrote beyond row %zu", i);
@@ -216,9 +349,9 @@ check_values (const Product *p, const float *y)
 static void
 check_splits (const Product *p, const float *y)
 {
-  size_t i, n = 1 + check_below (p->n);
+  size_t i, n = 1 + check_below (p->n), step = p->m > 16 ? 7 : 1;
 
-  for (i = 0; i < p->m; i++) {
+  for (i = 0; i < p->m; i += step) {
     size_t columns = i % 2 == 0 ? p->n : n;
     float *again = check_slot (SLOT_AGAIN, columns * sizeof (float));
 
@@ -234,14 +367,22 @@ check_unpacked (const Product *p)
 {
   size_t j = check_below (p->n), l;
   float *row = check_slot (SLOT_AGAIN, p->x.k * sizeof (float));
+  float *plain = check_slot (SLOT_EXPECTED, p->x.k * sizeof (float));
 
-  vlm_int_unpack_row (p->kernels, p->format, row, p->panel, j, p->x.k, p->x.group);
-  check_expect (check_intact (SLOT_AGAIN), "unpacking wrote before the row");
+  vlm_int_unpack_row (p->kernels, &p->format, row, p->panel, j, p->x.k);
+  vlm_int_dequantise_row (&p->format, plain, &p->rows, j, p->x.k);
+  check_expect (
+      check_intact (SLOT_AGAIN) && check_intact (SLOT_EXPECTED), "unpacking wrote before the row");
+  check_expect (memcmp (row, plain, p->x.k * sizeof (float)) == 0,
+      "%u bits, scale %d: row %zu of a panel differs from the one that was packed", p->format.bits,
+      p->format.scale, j);
   for (l = 0; l < p->x.k; l++) {
-    float expected = (float) p->w[j * p->ldw + l] * weight_scale (p, j, l / p->x.group);
+    float expected = (float) p->rows.q[j * p->rows.ldq + l] * scale_of (p, j, l / p->x.group);
 
-    check_expect (
-        row[l] == expected, "unpacked [%zu][%zu] is %.9g, expected %.9g", j, l, row[l], expected);
+    expected = p->format.has_min ? expected + min_of (p, j, l / p->x.group) : expected;
+    check_expect (row[l] == expected,
+        "%u bits, scale %d: unpacked [%zu][%zu] is %.9g, expected %.9g", p->format.bits,
+        p->format.scale, j, l, row[l], expected);
   }
 }
 
@@ -259,141 +400,112 @@ check_product (Product *p)
   check_unpacked (p);
 }
 
+/* Activations of rows may have any group, others that of the weights. */
+static size_t
+activation_group (const VlmIntFormat *format)
+{
+  static const size_t groups[] = { 16, 32, 48, 64, 128, 256, 1024 };
+
+  return format->scale == VLM_SCALE_ROW ? pick (groups, 7) : format->group;
+}
+
 static void
-check_format (const VlmKernels *kernels, VlmIntFormat format)
+check_format (const VlmKernels *kernels, const VlmIntFormat *format)
 {
   static const size_t depths[] = { 0, 1, 15, 16, 17, 31, 33, 64, 100, 128, 255, 300, 513 };
-  static const size_t groups[] = { 16, 32, 64, 128, 256, 1024 };
-  Product p = { .kernels = kernels, .format = format };
+  const size_t n_depths = sizeof depths / sizeof depths[0];
+  Product p = { .kernels = kernels, .format = *format };
 
   for (p.m = 0; p.m <= 15; p.m++) {
-    for (p.kind = KIND_PLAIN; p.kind < N_KINDS; p.kind++) {
-      p.x.group = groups[check_below (sizeof groups / sizeof groups[0])];
-      p.x.k = depths[(p.m + p.kind) % (sizeof depths / sizeof depths[0])];
-      p.n = kernels->int_panel;
-      check_product (&p);
-      p.x.group = groups[check_below (sizeof groups / sizeof groups[0])];
-      p.x.k = depths[check_below (sizeof depths / sizeof depths[0])];
-      p.n = 1 + check_below (kernels->int_panel);
-      check_product (&p);
-    }
+    p.kind = (Kind) (p.m % N_KINDS);
+    p.x.group = activation_group (format);
+    p.x.k = depths[p.m % n_depths];
+    p.n = kernels->int_panel;
+    check_product (&p);
+    p.kind = (Kind) check_below (N_KINDS);
+    p.x.group = activation_group (format);
+    p.x.k = pick (depths, n_depths);
+    p.n = 1 + check_below (kernels->int_panel);
+    check_product (&p);
   }
-  entry (kernels, format) (NULL, 0, &p.x, 0, p.panel, 0, NULL);
+  p.m = 60 + check_below (100);
+  p.x.k = 272 + check_below (40);
+  p.n = 3;
+  check_product (&p);
+  kernels->matmul_int (NULL, 0, &p.x, 0, format, p.panel, 0, NULL);
+}
+
+/* What a panel takes of memory: values, scales, and nothing else. */
+static void
+check_panel_bytes (const VlmKernels *kernels, const VlmIntFormat *format)
+{
+  static const size_t sizes[] = { 32, 16, 32, 8 };
+  const size_t k = 1024;
+  size_t n_scales = format->scale == VLM_SCALE_ROW ? 1 : k / format->group, row_bits;
+
+  row_bits = k * format->bits + n_scales * sizes[format->scale] * (format->has_min ? 2 : 1);
+  if (format->scale == VLM_SCALE_CODES)
+    row_bits += k / VLM_SUPER_GROUP * 16 * (format->has_min ? 2 : 1);
+  check_expect (vlm_int_panel_bytes (kernels, format, k) == row_bits / 8 * kernels->int_panel,
+      "%u bits, scale %d: a panel has %zu bytes", format->bits, format->scale,
+      vlm_int_panel_bytes (kernels, format, k));
+}
+
+void
+check_matmul_int (const VlmKernels *kernels)
+{
+  size_t i;
+
+  for (i = 0; i < N_FORMATS; i++) {
+    check_panel_bytes (kernels, &formats[i]);
+    check_format (kernels, &formats[i]);
+  }
+}
+
+/* Descriptors that no file has. */
+void
+check_matmul_int_any (const VlmKernels *kernels)
+{
+  static const size_t bits[] = { 4, 5, 6, 8 }, groups[] = { 16, 48, 80, 128, 144, 256, 512 };
+  static const size_t code_groups[] = { 16, 32, 64, 128, 256 };
+  static const size_t depths[] = { 16, 40, 130, 272, 500, 800 };
+  Product p = { .kernels = kernels };
+  size_t i;
+
+  for (i = 0; i < 60; i++) {
+    p.format.bits = (unsigned) bits[i % 4];
+    p.format.scale = (VlmIntScale) (i / 4 % 4);
+    p.format.has_min =
+        p.format.bits != 8 && p.format.scale != VLM_SCALE_ROW ? (int) check_below (2) : 0;
+    p.format.group = p.format.scale == VLM_SCALE_CODES ? pick (code_groups, 5) : pick (groups, 7);
+    p.kind = (Kind) check_below (N_KINDS);
+    p.x.group = activation_group (&p.format);
+    p.m = i % 3 == 0 ? 1 : 1 + check_below (30);
+    p.x.k = pick (depths, 6);
+    p.n = 1 + check_below (kernels->int_panel);
+    check_product (&p);
+  }
 }
 
 /* Sums beyond 2^24 are rounded, and the bias of unsigned weights comes near the end of int32. */
-static void
-check_long_row (const VlmKernels *kernels, VlmIntFormat format)
-{
-  Product p = { .kernels = kernels, .format = format, .m = 2, .n = 3 };
-
-  p.x.k = p.x.group = 16384;
-  for (p.kind = KIND_PLAIN; p.kind < N_KINDS; p.kind++)
-    check_product (&p);
-}
-
 void
-check_matmul_i8 (const VlmKernels *kernels)
+check_matmul_int_long (const VlmKernels *kernels)
 {
-  check_format (kernels, VLM_INT_I8);
-  check_long_row (kernels, VLM_INT_I8);
-}
+  static const VlmIntFormat longest[] = {
+    { 8, VLM_SCALE_ROW, 0, 0 },
+    { 8, VLM_SCALE_F16, 0, 65536 },
+    { 4, VLM_SCALE_F16, 0, 65536 },
+    { 6, VLM_SCALE_F32, 1, 65536 },
+    { 5, VLM_SCALE_ROW, 0, 0 },
+  };
+  Product p = { .kernels = kernels, .n = 2 };
+  size_t i;
 
-void
-check_matmul_i8_groups (const VlmKernels *kernels)
-{
-  check_format (kernels, VLM_INT_I8_GROUPS);
-  check_long_row (kernels, VLM_INT_I8_GROUPS);
-}
-
-void
-check_matmul_i4_groups (const VlmKernels *kernels)
-{
-  check_format (kernels, VLM_INT_I4_GROUPS);
-  check_long_row (kernels, VLM_INT_I4_GROUPS);
-}
-
-static float
-random_activation (int kind)
-{
-  switch (kind) {
-    case 0:
-      return (float) check_uniform (-3, 3);
-    case 1: /* whole and half steps of a group whose largest is 127 */
-      return (float) ((int) check_below (509) - 254) / 2;
-    case 2:
-      return (float) check_uniform (-1, 1) * 1e-40f;
-    case 3:
-      return check_below (40) == 0 ? 0 : check_below (2) != 0 ? 1e30f : -1e30f;
-    case 4:
-      return check_below (20) == 0 ? NAN : check_below (20) == 0 ? INFINITY : 1;
-    default:
-      return 0;
-  }
-}
-
-/* Ties go to even with the division and the product rounded as floats. */
-static int
-expected_q (float x, float inverse)
-{
-  float value = x * inverse;
-
-  if (isnan (value) || value < -127)
-    return -127;
-
-  return (int) rint (value > 127 ? 127.0 : (double) value);
-}
-
-static void
-check_group (const float *x, size_t n, const int8_t *q, float scale, int32_t sum)
-{
-  float amax = 0, inverse;
-  int32_t total = 0;
-  size_t l;
-
-  for (l = 0; l < n; l++)
-    amax = !isnan (x[l]) && fabsf (x[l]) > amax ? fabsf (x[l]) : amax;
-  if (amax < 0x1p-100f)
-    amax = 0;
-  inverse = amax > 0 ? 127 / amax : 0;
-
-  for (l = 0; l < n; l++) {
-    int expected = expected_q (x[l], inverse);
-
-    check_expect (q[l] == expected, "q [%zu] of %.9g (largest %.9g): found %d, expected %d", l,
-        x[l], amax, q[l], expected);
-    total += q[l];
-  }
-  check_expect (scale == amax / 127, "scale %.9g, expected %.9g", scale, amax / 127);
-  check_expect (sum == total, "sum %d, expected %d", sum, total);
-}
-
-void
-check_quantise_i8 (const VlmKernels *kernels)
-{
-  static const size_t groups[] = { 16, 32, 64, 256 };
-  size_t n, i, kind, group;
-
-  for (n = 0; n < 400; n += n < 100 ? 1 : 13) {
-    for (kind = 0; kind < 6; kind++) {
-      float *x = check_slot (SLOT_X, n * sizeof (float)), *scale;
-      int32_t *sum;
-      int8_t *q = check_slot (SLOT_Y, vlm_padded_k (n));
-
-      group = groups[check_below (4)];
-      scale = check_slot (SLOT_SCALE, vlm_n_groups (n, group) * sizeof (float));
-      sum = check_slot (SLOT_SUM, vlm_n_groups (n, group) * sizeof (int32_t));
-      for (i = 0; i < n; i++)
-        x[i] = random_activation ((int) kind);
-      if (kind == 1 && n > 0)
-        x[check_below (n < group ? n : group)] = 127;
-      kernels->quantise_i8 (q, scale, sum, x, n, group);
-      for (i = 0; i < n; i += group)
-        check_group (x + i, n - i < group ? n - i : group, q + i, scale[i / group], sum[i / group]);
-      for (i = n; i < vlm_padded_k (n); i++)
-        check_expect (q[i] == 0, "q [%zu] beyond %zu is %d", i, n, q[i]);
-      check_expect (check_intact (SLOT_Y) && check_intact (SLOT_SCALE) && check_intact (SLOT_SUM),
-          "n %zu: wrote before an array", n);
-    }
+  for (i = 0; i < sizeof longest / sizeof longest[0]; i++) {
+    p.format = longest[i];
+    p.x.k = p.x.group = 65536;
+    p.m = i == 2 ? 14 : 1;
+    for (p.kind = KIND_PLAIN; p.kind <= KIND_HIGHEST; p.kind++)
+      check_product (&p);
   }
 }

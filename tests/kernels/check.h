@@ -26,8 +26,8 @@ double check_uniform (double low, double high);
  * bytes are filled with a pattern that is a huge float. Alignment follows from the size: that of
  * the element only.
  */
-#define CHECK_SLOTS 10
-#define CHECK_SLOT_BYTES (2u << 20)
+#define CHECK_SLOTS 13
+#define CHECK_SLOT_BYTES (5u << 20)
 #define CHECK_PATTERN 0x7e
 void *check_slot (unsigned slot, size_t bytes);
 
@@ -47,9 +47,9 @@ void check_matmul_f32 (const VlmKernels *kernels);
 void check_matmul_f16 (const VlmKernels *kernels);
 void check_matmul_bf16 (const VlmKernels *kernels);
 void check_quantise_i8 (const VlmKernels *kernels);
-void check_matmul_i8 (const VlmKernels *kernels);
-void check_matmul_i8_groups (const VlmKernels *kernels);
-void check_matmul_i4_groups (const VlmKernels *kernels);
+void check_matmul_int (const VlmKernels *kernels);
+void check_matmul_int_any (const VlmKernels *kernels);
+void check_matmul_int_long (const VlmKernels *kernels);
 void check_attention (const VlmKernels *kernels);
 void check_rms_norm (const VlmKernels *kernels);
 void check_layer_norm (const VlmKernels *kernels);
@@ -68,14 +68,14 @@ void check_resample_column (const VlmKernels *kernels);
 /* The value of an IEEE half, computed without its conversion's code. */
 double check_half_value (uint16_t bits);
 
-/* Prints timings of every supported level, or of the one with that name. */
-void check_bench (const char *only);
+/* Prints timings of every supported level, or of the one with that name; n_threads >= 1. */
+void check_bench (const char *only, size_t n_threads);
 
 /* GFLOP/s that one thread of the level reaches on registers alone. */
 double check_peak (VlmCpuLevel level);
 
 /* Timings of the integer products of a level. */
-void check_bench_integer (const VlmKernels *kernels, VlmCpuLevel level);
+void check_bench_integer (const VlmKernels *kernels, VlmCpuLevel level, size_t n_threads);
 
 /* GOPS of the level's multiplying instructions, a product and its addition being two. */
 double check_int_peak (VlmCpuLevel level);

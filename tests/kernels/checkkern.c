@@ -3,8 +3,8 @@
 /*
  * checkkern [SEED]: holds every entry of every level that this processor can run against a
  * reference that shares no code with it. The seed also comes from the environment variable
- * CHECKKERN_SEED; without either it is a fixed one. checkkern --bench [LEVEL] times the levels
- * instead.
+ * CHECKKERN_SEED; without either it is a fixed one. checkkern --bench [LEVEL [THREADS]] times the
+ * levels instead.
  */
 
 #include "check.h"
@@ -140,6 +140,12 @@ verdict (const char *level, const char *name)
 #name, offsetof(VlmKernels, name), check_##name                                                \
   }
 
+/* One more test of an entry. */
+#define ENTRY_TOO(name, test)                                                                      \
+  {                                                                                                \
+#name "_" #test, offsetof(VlmKernels, name), check_##name##_##test                             \
+  }
+
 static const struct
 {
   const char *name;
@@ -150,9 +156,9 @@ static const struct
   ENTRY (matmul_f16),
   ENTRY (matmul_bf16),
   ENTRY (quantise_i8),
-  ENTRY (matmul_i8),
-  ENTRY (matmul_i8_groups),
-  ENTRY (matmul_i4_groups),
+  ENTRY (matmul_int),
+  ENTRY_TOO (matmul_int, any),
+  ENTRY_TOO (matmul_int, long),
   ENTRY (attention),
   ENTRY (rms_norm),
   ENTRY (layer_norm),
@@ -260,7 +266,7 @@ main (int argc, char **argv)
   int i;
 
   if (argc > 1 && strcmp (argv[1], "--bench") == 0) {
-    check_bench (argc > 2 ? argv[2] : NULL);
+    check_bench (argc > 2 ? argv[2] : NULL, argc > 3 ? strtoul (argv[3], NULL, 10) : 1);
     return 0;
   }
   if (argc > 1)

@@ -76,6 +76,33 @@ class Synth(ToolTest):
         self.assertEqual(files["a"], files["b"])
         self.assertNotEqual(files["a"], files["c"])
 
+    def outliers(self, folder):
+        """For each norm at the head of a layer's part: the channels whose weight is far from one."""
+        found = {}
+        with open(os.path.join(folder, "model.safetensors"), "rb") as f:
+            length = struct.unpack("<Q", f.read(8))[0]
+            tensors = json.loads(f.read(length))
+            for name, entry in tensors.items():
+                if name.endswith(("operator_norm.weight", "ffn_norm.weight", "layer_norm1.weight", "layer_norm2.weight")):
+                    begin, end = entry["data_offsets"]
+                    f.seek(8 + length + begin)
+                    values = struct.unpack("<%dH" % ((end - begin) // 2), f.read(end - begin))
+                    values = [struct.unpack("<f", struct.pack("<I", v << 16))[0] for v in values]
+                    found[name] = [i for i, v in enumerate(values) if v > 15]
+        return found
+
+    def test_outliers(self):
+        self.assertTrue(all(c == [] for c in self.outliers(self.synth("tiny")).values()))
+        run(MODEL_TOOL, "synth", "--preset", "tiny", "--outliers", "3", self.path("three"))
+        found = self.outliers(self.path("three"))
+        self.assertEqual(len(found), 2 * 4 + 2 * 2)
+        for part in ("language_model", "vision_tower"):
+            channels = [c for name, c in found.items() if part in name]
+            self.assertEqual(len(channels[0]), 3)
+            self.assertTrue(all(c == channels[0] for c in channels))
+        for wrong in ("-1", "17"):
+            run(MODEL_TOOL, "synth", "--preset", "tiny", "--outliers", wrong, self.path("x"), status=2)
+
     def test_full_size(self):
         folder = self.synth("lfm2.5-vl-450m")
         self.check_weights(folder, 349, 448718848)

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* From anything that can be loaded to one .slm file. */
+
+#include "convert-block.h"
+#include "engine/model/level.h"
+#include "engine/vlm.h"
+#include "hf.h"
+#include "inventory.h"
+#include "model-files.h"
+
+#include <glib/gstdio.h>
+
+typedef struct
+{
+  VlmInventory *inventory;
+  const VlmConvertOptions *options;
+  VlmKernels kernels;
+  VlmTeam *team;
+  VlmSlmWriter *writer;
+  VlmProgressFunc progress;
+  gpointer user_data;
+  GCancellable *cancellable;
+  guint64 n_done; /* values */
+} Conversion;
+
+static gboolean
+check_options (const VlmConvertOptions *options, GError **error)
+{
+  if (options->text_type == VLM_WEIGHT_AUTO) {
+    g_set_error_literal (error, VLM_ERROR, VLM_ERROR_SETTINGS,
+        "the type of the text weights is auto, expected f16, int8 or int4");
+    return FALSE;
+  }
+  if (options->vision_type == VLM_WEIGHT_INT4) {
+    g_set_error_literal (error, VLM_ERROR, VLM_ERROR_SETTINGS,
+        "the type of the vision weights is int4, expected f16 or int8: tower and projector are "
+        "never kept below 8 bits, for their outliers do not survive it, and what they lose no "
+        "later layer brings back");
+    return FALSE;
+  }
+  return TRUE;
+}
+
+/* How the tensor will be stored. */
+static VlmSlmType
+choose_type (const VlmConvertOptions *options, const VlmInventoryItem *item)
+{
+  static const VlmSlmType types[] = { [VLM_WEIGHT_F16] = VLM_SLM_F16,
+    [VLM_WEIGHT_INT8] = VLM_SLM_INT8,
+    [VLM_WEIGHT_INT4] = VLM_SLM_INT4 };
+
+  if (!item->matrix)
+    return VLM_SLM_F16;
+  if (item->part == VLM_PART_TEXT)
+    return types[options->text_type];
+  if (options->vision_type != VLM_WEIGHT_AUTO)
+    return types[options->vision_type];
+  return options->text_type == VLM_WEIGHT_F16 ? VLM_SLM_F16 : VLM_SLM_INT8;
+}
+
+/* Whether a file of a model's directory may belong to the model. */
+static gboolean
+is_model_file (const gchar *name)
+{
+  return g_str_has_suffix (name, ".safetensors") || g_str_has_suffix (name, ".json")
+      || g_strv_contains (vlm_slm_file_names, name);
+}
+
+/* Whether the file is one of the model at path, under whatever name. */
+static gboolean
+is_part_of (const GStatBuf *file, const gchar *path)
+{
+  g_autoptr (GDir) directory = g_dir_open (path, 0, NULL);
+  const gchar *name;
+  GStatBuf status;
+
+  if (!directory)
+    return g_stat (path, &status) == 0 && status.st_dev == file->st_dev
+        && status.st_ino == file->st_ino;
+  while ((name = g_dir_read_name (directory))) {
+    g_autofree gchar *entry = g_build_filename (path, name, NULL);
+
+    if (is_model_file (name) && g_stat (entry, &status) == 0 && status.st_dev == file->st_dev
+        && status.st_ino == file->st_ino)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+/* Only a regular file that is no part of the source may be replaced. */
+static gboolean
+check_destination (const gchar *source, const gchar *destination, GError **error)
+{
+  GStatBuf status;
+
+  if (g_stat (destination, &status))
+    return TRUE;
+  if (!S_ISREG (status.st_mode)) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS, "%s: is %s, expected a file or nothing",
+        destination, S_ISDIR (status.st_mode) ? "a directory" : "no regular file");
+    return FALSE;
+  }
+  if (is_part_of (&status, source)) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
+        "%s: is a part of the model at %s, which it would replace", destination, source);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+/* The settings files go over as they are. */
+static gboolean
+add_files (VlmSlmWriter *writer, const gchar *source, GError **error)
+{
+  g_autoptr (VlmModelFiles) files = vlm_model_files_open (source, error);
+  guint i;
+
+  if (!files)
+    return FALSE;
+  for (i = 0; vlm_slm_file_names[i]; i++) {
+    const gchar *name = vlm_slm_file_names[i];
+    gboolean large = g_str_equal (name, VLM_HF_TOKENIZER);
+    g_autoptr (GBytes) bytes = NULL;
+
+    if (!vlm_model_files_has (files, name))
+      continue;
+    bytes = vlm_model_files_read (
+        files, name, large ? VLM_HF_MAX_TOKENIZER : VLM_HF_MAX_SETTINGS, error);
+    if (!bytes)
+      return FALSE;
+    /* An empty file says as much as none. */
+    if (g_bytes_get_size (bytes) > 0 && !vlm_slm_writer_add_file (writer, name, bytes, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+/* Integers that are not of the wanted kind would lose a second time. */
+static gboolean
+check_rounding (
+    const Conversion *conversion, const VlmTensorInfo *info, VlmSlmType type, GError **error)
+{
+  static const gchar *const names[] = {
+    [VLM_SLM_F16] = "f16", [VLM_SLM_INT8] = "int8", [VLM_SLM_INT4] = "int4"
+  };
+  const VlmIntFormat *format = vlm_slm_type_format (type);
+
+  if (info->dtype != VLM_DTYPE_QUANTISED || conversion->options->requantise
+      || (format && vlm_int_format_equal (format, &info->format)))
+    return TRUE;
+  g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
+      "%s: tensor %s holds integers of %u bits: as %s it would be quantised a second time; convert "
+      "the original, or allow it with requantise",
+      conversion->inventory->checkpoint->path, info->name, info->format.bits, names[type]);
+  return FALSE;
+}
+
+static gboolean
+add_tensors (Conversion *conversion, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < conversion->inventory->n_items; i++) {
+    const VlmInventoryItem *item = &conversion->inventory->items[i];
+    VlmSlmType type = choose_type (conversion->options, item);
+
+    if (!check_rounding (conversion, item->info, type, error)
+        || !vlm_slm_writer_add_tensor (
+            conversion->writer, item->info->name, type, item->info->shape, item->info->rank, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+write_tensor (Conversion *conversion, const VlmInventoryItem *item, GError **error)
+{
+  g_autoptr (VlmConvertBlock) block =
+      vlm_convert_block_new (conversion->inventory->checkpoint->tensors, item->info,
+          choose_type (conversion->options, item), &conversion->kernels, error);
+  guint64 n_values = vlm_tensor_count_values (item->info), row, n_rows;
+
+  if (!block)
+    return FALSE;
+  n_rows = vlm_convert_block_get_n_rows (block);
+  for (row = 0; row < n_rows;) {
+    gsize n = MIN (vlm_convert_block_get_capacity (block), n_rows - row);
+
+    if (g_cancellable_set_error_if_cancelled (conversion->cancellable, error)
+        || !vlm_convert_block_run (
+            block, row, n, conversion->team, conversion->writer, conversion->cancellable, error))
+      return FALSE;
+    row += n;
+    conversion->n_done += n_values / n_rows * n;
+    if (conversion->progress)
+      conversion->progress ((gdouble) conversion->n_done / conversion->inventory->n_parameters,
+          conversion->user_data);
+  }
+  return TRUE;
+}
+
+static gboolean
+write_tensors (Conversion *conversion, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < conversion->inventory->n_items; i++) {
+    if (!write_tensor (conversion, &conversion->inventory->items[i], error))
+      return FALSE;
+  }
+  /* The last chance: finish cannot be stopped half way. */
+  return !g_cancellable_set_error_if_cancelled (conversion->cancellable, error);
+}
+
+gboolean
+vlm_model_convert (const gchar *source, const gchar *destination, const VlmConvertOptions *options,
+    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error)
+{
+  Conversion conversion = {
+    .options = options, .progress = progress, .user_data = user_data, .cancellable = cancellable
+  };
+  g_autoptr (VlmInventory) inventory = NULL;
+  g_autoptr (VlmSlmWriter) writer = NULL;
+  VlmCpuLevel level;
+  gboolean written;
+
+  if (!check_options (options, error) || !check_destination (source, destination, error)
+      || !vlm_cpu_level_choose (&level, error))
+    return FALSE;
+  vlm_kernels_init (&conversion.kernels, level);
+  conversion.inventory = inventory = vlm_inventory_new (source, cancellable, error);
+  if (!inventory)
+    return FALSE;
+  conversion.writer = writer =
+      vlm_slm_writer_new (destination, &inventory->checkpoint->config, error);
+  if (!writer || !add_files (writer, source, error) || !add_tensors (&conversion, error)
+      || !vlm_slm_writer_begin (writer, error))
+    return FALSE;
+
+  conversion.team = vlm_team_new (options->n_threads, cancellable);
+  written = write_tensors (&conversion, error);
+  vlm_team_free (conversion.team);
+  return written && vlm_slm_writer_finish (writer, error);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Float tensors as they stand in files: the search for values that are no finite numbers. */
+
+#ifndef VLM_FLOATS_H
+#define VLM_FLOATS_H
+
+#include "tensors.h"
+
+/* How many of n values are NaN or infinite. */
+gsize vlm_floats_count_special (VlmDType dtype, gconstpointer raw, gsize n);
+
+/* The index of the first NaN or infinity among n values, n when there is none. */
+gsize vlm_floats_find_special (VlmDType dtype, gconstpointer raw, gsize n);
+
+/* "NaN", "Inf" or "-Inf": what the value at index, one that was found, is. */
+const gchar *vlm_floats_special_name (VlmDType dtype, gconstpointer raw, gsize index);
+
+/* "[3, 17]": where in the tensor the value at index, counted row by row, is. (transfer full) */
+gchar *vlm_floats_position (const VlmTensorInfo *info, guint64 index);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The manifest of a .slm file, and the layout that follows from it. */
+
+#ifndef VLM_SLM_MANIFEST_H
+#define VLM_SLM_MANIFEST_H
+
+#include <xxhash.h>
+
+#include "engine/model/config.h"
+#include "safetensors-header.h"
+
+/* Keys of __metadata__ in the header; there are no others. */
+#define VLM_SLM_KEY_FORMAT "format"
+#define VLM_SLM_FORMAT "pt"
+#define VLM_SLM_KEY_MANIFEST "slm.manifest"
+#define VLM_SLM_KEY_HASH "slm.manifest.xxh3"
+
+#define VLM_SLM_FILES "files/"
+#define VLM_SLM_PADDING "padding/"
+#define VLM_SLM_SCALE ".scale"
+
+/* Of the file, for the begin of every payload. */
+#define VLM_SLM_ALIGNMENT 64
+#define VLM_SLM_MAX_HEADER (8u << 20)
+#define VLM_SLM_MAX_FILE (64u << 20)
+/* Bytes of a tensor's name, without VLM_SLM_SCALE. */
+#define VLM_SLM_MAX_NAME 500
+
+/* Hexadecimal digits of a hash, and a zero byte. */
+#define VLM_SLM_HASH_TEXT 33
+
+typedef enum
+{
+  VLM_SLM_PLAIN, /* stored as it is */
+  VLM_SLM_INT8_ROW,
+  VLM_SLM_INT4_GROUP_64
+} VlmSlmScheme;
+
+/* One tensor that is stored, padding excepted. */
+typedef struct
+{
+  gchar *name;
+  VlmSafetensorsType type;
+  guint rank;
+  guint64 shape[VLM_MAX_RANK]; /* as stored */
+  VlmSlmScheme scheme;         /* an entry with one is followed by that of its scales */
+  guint64 columns;             /* logical ones, where there is a scheme */
+  guint64 n_bytes;
+  guint64 offset; /* relative to the data, set by vlm_slm_lay_out () */
+  XXH128_hash_t hash;
+} VlmSlmEntry;
+
+typedef struct
+{
+  gboolean has_vision; /* the family is lfm2_vl, else lfm2 */
+  VlmLayerKind layers[VLM_MAX_LAYERS];
+  guint n_layers;
+  GArray *entries; /* of VlmSlmEntry, in the order of the file */
+} VlmSlmManifest;
+
+void vlm_slm_manifest_init (VlmSlmManifest *manifest);
+void vlm_slm_manifest_clear (VlmSlmManifest *manifest);
+
+/* The i-th entry. */
+VlmSlmEntry *vlm_slm_manifest_nth (const VlmSlmManifest *manifest, guint i);
+/* Whether entry i holds a file, and which. NULL if not. */
+const gchar *vlm_slm_entry_file (const VlmSlmEntry *entry);
+
+/*
+ * Fills an initialised manifest from its JSON text and checks all that it says: versions, family,
+ * kinds of layers, types, schemes and their scales, names, sizes. path is used in messages.
+ * VLM_ERROR_FORMAT, VLM_ERROR_UNSUPPORTED.
+ */
+gboolean vlm_slm_manifest_parse (
+    VlmSlmManifest *manifest, const gchar *text, const gchar *path, GError **error);
+
+/* (transfer full) */
+gchar *vlm_slm_manifest_print (const VlmSlmManifest *manifest);
+
+/*
+ * Gives every entry its offset, and lists all tensors of the file, padding included, in order.
+ * Array of VlmSafetensorsEntry (transfer full). VLM_ERROR_FORMAT when a name is there twice, or
+ * all together is more than 2^62 bytes.
+ */
+GArray *vlm_slm_lay_out (VlmSlmManifest *manifest, const gchar *path, GError **error);
+
+/* Settles n_bytes of an entry from type and shape; FALSE when a side is 0 or it is too much. */
+gboolean vlm_slm_entry_measure (VlmSlmEntry *entry);
+
+/* Type, shape and columns of how a matrix is stored, and those of its scales, whose name is not
+ * set. Both are measured. FALSE when they are too large. */
+gboolean vlm_slm_entry_init_matrix (
+    VlmSlmEntry *entry, VlmSlmEntry *scale, VlmSlmScheme scheme, guint64 rows, guint64 columns);
+
+/* What the values of a scheme are to the kernels. */
+const VlmIntFormat *vlm_slm_scheme_format (VlmSlmScheme scheme);
+
+/* Whether a tensor of weights may have the name. */
+gboolean vlm_slm_is_weight_name (const gchar *name);
+/* Whether name is one of vlm_slm_file_names. */
+gboolean vlm_slm_is_file_name (const gchar *name);
+
+void vlm_slm_hash_print (XXH128_hash_t hash, gchar text[VLM_SLM_HASH_TEXT]);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What a linear layer multiplies: rows of floats or, where its weights are integers, the same rows
+ * rounded to 8 bits in groups. They are made by the step before the product, a row at a time while
+ * the row is in the nearest cache, so that rounding costs no trip through memory.
+ */
+
+#ifndef VLM_INPUTS_H
+#define VLM_INPUTS_H
+
+#include "engine/runtime/arena.h"
+#include "engine/runtime/team.h"
+#include "kernels/kernels.h"
+
+typedef struct _VlmMatrix VlmMatrix;
+
+typedef struct
+{
+  gsize n;         /* rows */
+  const gfloat *x; /* [n][ldx], or NULL when rounded holds the rows */
+  gsize ldx;
+  VlmActivations rounded;
+
+  gfloat *storage; /* room for the rows, in either form */
+  gfloat *scratch; /* a row for each thread */
+  gsize max_k;     /* of both, padded */
+} VlmInputs;
+
+typedef struct
+{
+  gfloat *weight, *bias; /* bias is NULL for RMS norms */
+} VlmNorm;
+
+/* Adds to *total what vlm_inputs_take () will take: room for n rows of up to k values. */
+void vlm_inputs_measure (gsize *total, VlmTeam *team, gsize n, gsize k);
+void vlm_inputs_take (VlmInputs *inputs, VlmArena *arena, VlmTeam *team, gsize n, gsize k);
+
+/* inputs are the n rows of x themselves, for a matrix of floats. */
+void vlm_inputs_borrow (VlmInputs *inputs, const gfloat *x, gsize ldx, gsize n);
+
+/*
+ * norm (x[i]) for n tightly packed rows, made ready for matrix; RMS when norm has no bias.
+ * FALSE when cancelled.
+ */
+gboolean vlm_inputs_norm (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
+    const VlmKernels *kernels, const VlmNorm *norm, gfloat eps, const gfloat *x, gsize n);
+
+/* Changes one row in place, or leaves it as it is. */
+typedef void (*VlmInputFunc) (gfloat *row, gpointer user_data);
+
+/*
+ * The n rows of x, each after func (which may be NULL), made ready for matrix. x is changed, and
+ * must stay as long as inputs are used. row_work: what func costs a row, in multiply-adds.
+ * FALSE when cancelled.
+ */
+gboolean vlm_inputs_rows (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
+    const VlmKernels *kernels, gfloat *x, gsize ldx, gsize n, gsize row_work, VlmInputFunc func,
+    gpointer user_data);
+
+#endif

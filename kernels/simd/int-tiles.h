@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Tiles of integer products: a few rows of activations times all columns of a panel. The integer
+ * sums of a tile stay in registers through a group; its end turns them into floats and adds them to
+ * sums in memory. (Float sums in registers, with half the columns, were slower: there is too little
+ * between two additions to one integer sum.)
+ */
+
+#ifndef VLM_KERNELS_SIMD_INT_TILES_H
+#define VLM_KERNELS_SIMD_INT_TILES_H
+
+#include "kernels/panel.h"
+
+#include "int-values.h"
+
+/* As in matmul.h: one token's weights come from memory. */
+#define INT_PREFETCH_BYTES 4096
+
+#define INT_PANEL_VECTORS (INT_PANEL / VF_LANES)
+
+typedef float IntRow[INT_PANEL];
+typedef int32_t IntPart[INT_PANEL];
+
+/* The rows of a tile, at one group or the groups of a piece. */
+typedef struct
+{
+  IntRow *sums;
+  IntPart *parts; /* of a group that is longer than pieces */
+  const int8_t *q;
+  size_t ldq;
+  const float *x_scale; /* ldg apart */
+  const int32_t *x_sum; /* the same */
+  size_t ldg;
+} IntRows;
+
+/* Groups, or a part of one, made ready for a block of rows. */
+typedef struct
+{
+  size_t len;   /* of all groups */
+  size_t group; /* of one; the last may be shorter */
+  const uint8_t *w;
+  size_t stride;       /* bytes from group to group */
+  int is_part;         /* sums are only added to the rows' parts */
+  int32_t bias;        /* what was added to every value; 0 for parts */
+  const float *scales; /* [groups][INT_PANEL] */
+  size_t lds;          /* INT_PANEL, or 0 when all groups have the same */
+  const float *mins;   /* [groups][INT_PANEL], or NULL */
+} IntPiece;
+
+typedef void (*IntTile) (IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w);
+typedef void (*IntPieceTile) (const IntRows *rows, const IntPiece *piece);
+
+/* Bytes of len values of all columns. */
+vlm_always_inline size_t
+int_w_bytes (IntValues values, size_t len)
+{
+  return INT_PANEL * (values == INT_NIBBLES ? len / 2 : len);
+}
+
+vlm_always_inline void
+int_prefetch (const uint8_t *w, size_t bytes)
+{
+  size_t i;
+
+  VLM_UNROLL
+  for (i = 0; i < bytes; i += 64)
+    __builtin_prefetch (w + INT_PREFETCH_BYTES + i);
+}
+
+/* The integer sums of one group. */
+vlm_always_inline void
+int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t len, const uint8_t *w,
+    int32_t bias, IntValues values, int is_streamed)
+{
+  const size_t step = int_w_bytes (values, VLM_K_STEP);
+  const int8_t *q = x->q, *end = q + len;
+  const size_t ldq = x->ldq;
+  size_t r;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++)
+    int_start_row (sum, r, bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0);
+  do {
+    if (is_streamed)
+      int_prefetch (w, step);
+    int_step (sum, q, ldq, rows, w, values);
+    q += VLM_K_STEP;
+    w += step;
+  } while (q < end);
+}
+
+/* Adds a group to the sums in memory. Without w_scales only those of the activations count. */
+vlm_always_inline void
+int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales)
+{
+  const float *x_scales = x->x_scale;
+  const size_t ldg = x->ldg;
+  IntRow *sums = x->sums;
+  size_t r, v;
+
+  /* Or compilers see that these are the sums of the last group, and carry them through the next. */
+  __asm__("" : "+r"(sums));
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    vf x_scale = vf_set1 (x_scales[r * ldg]);
+
+    VLM_UNROLL
+    for (v = 0; v < INT_PANEL_VECTORS; v++) {
+      float *out = sums[r] + v * VF_LANES;
+      vf factor = w_scales != NULL ? vf_mul (x_scale, w_scales[v]) : x_scale;
+
+      vf_store (out, vf_fma (vi_to_vf (int_row (sum, r, v)), factor, vf_load (out)));
+    }
+  }
+}
+
+/* The same with minimums. Scales stay in memory too, or registers would not suffice. */
+vlm_always_inline void
+int_end_group_min (
+    IntSums sum, const IntRows *x, size_t rows, const float *scales, const float *mins)
+{
+  const size_t ldg = x->ldg;
+  IntRow *sums = x->sums;
+  size_t r, v;
+
+  __asm__("" : "+r"(sums));
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    float x_scale = x->x_scale[r * ldg], total = x_scale * (float) x->x_sum[r * ldg];
+
+    VLM_UNROLL
+    for (v = 0; v < INT_PANEL; v += VF_LANES) {
+      vf dot = vi_to_vf (int_row (sum, r, v / VF_LANES));
+      vf factor = vf_mul (vf_set1 (x_scale), vf_load (scales + v));
+      vf value = vf_fma (dot, factor, vf_load (sums[r] + v));
+
+      vf_store (sums[r] + v, vf_fma (vf_set1 (total), vf_load (mins + v), value));
+    }
+  }
+}
+
+/* The same for integers alone. */
+vlm_always_inline void
+int_end_part (IntSums sum, const IntRows *x, size_t rows)
+{
+  size_t r, v;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_PANEL_VECTORS; v++) {
+      uint8_t *out = (uint8_t *) (x->parts[r] + v * VF_LANES);
+
+      vi_store (out, vi_add (int_row (sum, r, v), vi_load (out)));
+    }
+  }
+}
+
+vlm_always_inline void
+int_clear (IntRow *sums, size_t rows)
+{
+  size_t r, v;
+
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_PANEL; v += VF_LANES)
+      vf_store (sums[r] + v, vf_zero ());
+  }
+}
+
+vlm_always_inline IntRows
+int_rows_from (IntRow *sums, IntPart *parts, const VlmActivations *x, size_t first)
+{
+  return (IntRows){ sums, parts, x->q + first * x->ldq, x->ldq, x->scale + first * x->ldg,
+    x->sum + first * x->ldg, x->ldg };
+}
+
+/* All groups of the rows of one tile; halves stand before those of a panel that has them. */
+vlm_always_inline void
+int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t rows,
+    const uint8_t *w, IntValues values, int has_halves)
+{
+  const int32_t bias = values == INT_NIBBLES ? 8 : INT_BIAS;
+  IntRows x = int_rows_from (sums, NULL, activations, first);
+  size_t left = vlm_padded_k (activations->k), v;
+
+  int_clear (sums, rows);
+  while (left > 0) {
+    size_t len = left < activations->group ? left : activations->group;
+    const uint16_t *halves = (const uint16_t *) w;
+    vf scales[INT_PANEL_VECTORS];
+    IntSums sum;
+
+    if (has_halves && first == 0)
+      int_prefetch (w, INT_PANEL * sizeof (uint16_t));
+    if (has_halves)
+      w += INT_PANEL * sizeof (uint16_t);
+    int_sum_group (sum, &x, rows, len, w, bias, values, first == 0);
+    VLM_UNROLL
+    for (v = 0; has_halves && v < INT_PANEL_VECTORS; v++)
+      scales[v] = vf_load_f16 (halves + v * VF_LANES);
+    int_end_group (sum, &x, rows, has_halves ? scales : NULL);
+    x.q += len;
+    x.x_scale++;
+    x.x_sum++;
+    w += int_w_bytes (values, len);
+    left -= len;
+  }
+}
+
+vlm_always_inline void
+int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntValues values)
+{
+  const float *scales = piece->scales, *mins = piece->mins;
+  const uint8_t *w = piece->w;
+  size_t left = piece->len, v;
+  IntRows x = *first;
+
+  do {
+    size_t len = left < piece->group ? left : piece->group;
+    vf w_scales[INT_PANEL_VECTORS];
+    IntSums sum;
+
+    int_sum_group (sum, &x, rows, len, w, piece->bias, values, 0);
+    if (piece->is_part) {
+      int_end_part (sum, &x, rows);
+      return;
+    }
+    if (mins != NULL) {
+      int_end_group_min (sum, &x, rows, scales, mins);
+      mins += INT_PANEL;
+    } else {
+      VLM_UNROLL
+      for (v = 0; v < INT_PANEL_VECTORS; v++)
+        w_scales[v] = vf_load (scales + v * VF_LANES);
+      int_end_group (sum, &x, rows, w_scales);
+    }
+    x.q += len;
+    x.x_scale++;
+    x.x_sum++;
+    w += piece->stride;
+    scales += piece->lds;
+    left -= len;
+  } while (left > 0);
+}
+
+#define DEFINE_INT_TILE(name, rows, values, has_halves)                                            \
+  static __attribute__ ((noinline)) void name##_tile_##rows (                                      \
+      IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w)                       \
+  {                                                                                                \
+    int_tile (sums, x, first, rows, w, values, has_halves);                                        \
+  }
+
+#define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_BYTES, 0)
+#define DEFINE_INT8_TILE(rows) DEFINE_INT_TILE (int8_groups, rows, INT_BYTES, 1)
+#define DEFINE_INT4_TILE(rows) DEFINE_INT_TILE (int4_groups, rows, INT_NIBBLES, 1)
+
+#define DEFINE_INT_PIECE_TILE(name, rows, values)                                                  \
+  static                                                                                           \
+      __attribute__ ((noinline)) void name##_tile_##rows (const IntRows *x, const IntPiece *piece) \
+  {                                                                                                \
+    int_piece_tile (x, rows, piece, values);                                                       \
+  }
+
+#define DEFINE_BYTES_TILE(rows) DEFINE_INT_PIECE_TILE (bytes, rows, INT_BYTES)
+#define DEFINE_SMALL_TILE(rows) DEFINE_INT_PIECE_TILE (small, rows, INT_SMALL)
+#define DEFINE_SIX_TILE(rows) DEFINE_INT_PIECE_TILE (six, rows, INT_SIX)
+
+#define FOR_3_ROWS(define) define (1) define (2) define (3)
+#define FOR_4_ROWS(define) FOR_3_ROWS (define) define (4)
+#define FOR_5_ROWS(define) FOR_4_ROWS (define) define (5)
+#define FOR_6_ROWS(define) FOR_5_ROWS (define) define (6)
+#define TILES_OF_3(name) name##_tile_1, name##_tile_2, name##_tile_3
+#define TILES_OF_4(name) TILES_OF_3 (name), name##_tile_4
+#define TILES_OF_5(name) TILES_OF_4 (name), name##_tile_5
+#define TILES_OF_6(name) TILES_OF_5 (name), name##_tile_6
+
+#define JOIN_(a, b, c) a##b##c
+#define JOIN(a, b, c) JOIN_ (a, b, c)
+#define FOR_INT_ROWS JOIN (FOR_, INT_ROWS, _ROWS)
+#define INT_TILES JOIN (TILES_OF_, INT_ROWS, )
+
+FOR_INT_ROWS (DEFINE_ROW_TILE)
+FOR_INT_ROWS (DEFINE_INT8_TILE)
+FOR_INT_ROWS (DEFINE_INT4_TILE)
+
+static const IntTile int8_row_tiles[] = { INT_TILES (int8_row) };
+static const IntTile int8_groups_tiles[] = { INT_TILES (int8_groups) };
+static const IntTile int4_groups_tiles[] = { INT_TILES (int4_groups) };
+
+FOR_INT_ROWS (DEFINE_BYTES_TILE)
+
+static const IntPieceTile bytes_tiles[] = { INT_TILES (bytes) };
+
+#ifdef INT_SMALL_STEP
+FOR_INT_ROWS (DEFINE_SMALL_TILE)
+FOR_INT_ROWS (DEFINE_SIX_TILE)
+
+static const IntPieceTile small_tiles[] = { INT_TILES (small) };
+static const IntPieceTile six_tiles[] = { INT_TILES (six) };
+#endif
+
+/* Tiles for pieces of values of so many bits. */
+static const IntPieceTile *
+int_piece_tiles (unsigned bits)
+{
+#ifdef INT_SMALL_STEP
+  if (bits <= 6)
+    return bits == 6 ? six_tiles : small_tiles;
+#endif
+  (void) bits;
+  return bytes_tiles;
+}
+
+#endif

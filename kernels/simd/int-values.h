@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#ifndef VLM_KERNELS_SIMD_INT_VALUES_H
+#define VLM_KERNELS_SIMD_INT_VALUES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a tile multiplies with. */
+typedef enum
+{
+  INT_BYTES,   /* 8 bits, as they are in a panel */
+  INT_NIBBLES, /* 4 bits, as they are in a panel */
+  INT_SMALL,   /* a byte for each of at most 5 bits */
+  INT_SIX      /* a byte for each of 6 bits */
+} IntValues;
+
+/* Values of a run below 8 bits, from number at on. */
+typedef struct
+{
+  const uint8_t *low, *high; /* of the whole run, see panel.h */
+  size_t at;                 /* a multiple of VLM_K_STEP */
+} IntSmallValues;
+
+#endif

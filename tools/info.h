@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#ifndef TOOLS_INFO_H
+#define TOOLS_INFO_H
+
+#include <gio/gio.h>
+
+/*
+ * Prints what the model at path is: a table, or the JSON of vlm_model_describe (). Errors: those of
+ * that function.
+ */
+gboolean info_print (const gchar *path, gboolean json, GError **error);
+
+#endif
