@@ -12,6 +12,9 @@ fill_level (VlmKernels *kernels, VlmCpuLevel level)
     case VLM_CPU_SCALAR:
       vlm_kernels_fill_scalar (kernels);
       break;
+    case VLM_CPU_ORC:
+      vlm_kernels_fill_orc (kernels);
+      break;
 #ifdef VLM_KERNELS_X86
     case VLM_CPU_AVX2:
       vlm_kernels_fill_avx2 (kernels);
@@ -51,7 +54,8 @@ vlm_kernels_init (VlmKernels *kernels, VlmCpuLevel level)
     return -1;
 
   for (i = VLM_CPU_SCALAR; i <= (int) level; i++) {
-    if (!vlm_cpu_supports ((VlmCpuLevel) i))
+    /* Every level above overwrites what ORC has, and its compiler need not run. */
+    if (!vlm_cpu_supports ((VlmCpuLevel) i) || (i == VLM_CPU_ORC && level > VLM_CPU_ORC))
       continue;
     fill_level (kernels, (VlmCpuLevel) i);
     kernels->name = vlm_cpu_level_name ((VlmCpuLevel) i);

@@ -286,7 +286,8 @@ int vlm_cpu_supports (VlmCpuLevel level);
 VlmCpuLevel vlm_cpu_best_level (void);
 
 /*
- * Fills the table for one level: plain C, then every supported level up to and including this one.
+ * Fills the table for one level: plain C, then every supported level up to and including this one,
+ * but for orc below another. The first call for orc compiles its programs; threads may race to it.
  * Returns 0, or -1 when the processor or the build does not support the level.
  */
 int vlm_kernels_init (VlmKernels *kernels, VlmCpuLevel level);

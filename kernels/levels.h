@@ -10,6 +10,9 @@
 /* Fills every entry. */
 void vlm_kernels_fill_scalar (VlmKernels *kernels);
 
+/* Compiles ORC's programs, once. */
+void vlm_kernels_fill_orc (VlmKernels *kernels);
+
 /* Present in the build only where VLM_KERNELS_X86 is defined. */
 void vlm_kernels_fill_avx2 (VlmKernels *kernels);
 void vlm_kernels_fill_avxvnni (VlmKernels *kernels);

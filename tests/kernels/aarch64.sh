@@ -24,18 +24,22 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 flags="-std=gnu11 -O3 -fno-math-errno -ffp-contract=off -fno-strict-aliasing -Wall -Wextra -Werror
-  -Wno-sign-compare -Wno-unused-parameter -DVLM_KERNELS_AARCH64 -I$root"
+  -Wno-sign-compare -Wno-unused-parameter -DVLM_KERNELS_AARCH64 -I$root -I."
 
+# ORC's programs as the C that is committed; aarch64-orc.sh has the library.
 cd "$work"
+cp "$root/kernels/orc/programs-dist.h" programs.h
+$cross-gcc -O3 -w -DDISABLE_ORC -c "$root/kernels/orc/programs-dist.c"
 # shellcheck disable=SC2086
-$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c \
+$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root/kernels/orc/orc.c" \
   "$root"/kernels/aarch64/neon.c "$root"/kernels/aarch64/resample-neon.c
 # shellcheck disable=SC2086
 $cross-gcc $flags -march=armv8.2-a+dotprod -c "$root"/kernels/aarch64/dotprod.c
 # shellcheck disable=SC2086
 $cross-gcc $flags -march=armv8.2-a+dotprod+i8mm -c "$root"/kernels/aarch64/i8mm.c
 # shellcheck disable=SC2086
-$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c ./*.o -lm -pthread ||
+$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o \
+  -lm -pthread ||
   not_run "checkkern does not link; install libc6-dev-arm64-cross"
 
 # Which levels each must have tested.
@@ -47,6 +51,11 @@ for run in max:neon,dotprod,i8mm neoverse-n1:neon,dotprod; do
     exit 1
   }
   grep -c '^ok' output
+  grep -q "^ok .* orc quantise_i8$" output || {
+    cat output
+    echo "the orc level was not tested"
+    exit 1
+  }
   for level in $(echo "${run#*:}" | tr ',' ' '); do
     grep -q "^ok .* $level matmul_int$" output || {
       cat output

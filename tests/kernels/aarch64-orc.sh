@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# aarch64-orc.sh [SOURCE_ROOT]: the orc level with ORC's own code for aarch64, in an emulator. The
+# library is the system's where it has that architecture, else Debian's package is unpacked into a
+# temporary directory; nothing is installed.
+# Needs what aarch64.sh needs, and liborc-0.4-dev.
+
+set -eu
+
+root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
+cross=aarch64-linux-gnu
+
+not_run () {
+  echo "not run: kernels-aarch64-orc ($1)"
+  exit 77
+}
+
+command -v $cross-gcc > /dev/null || not_run "no $cross-gcc; install gcc-aarch64-linux-gnu"
+qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) ||
+  not_run "no qemu-aarch64; install qemu-user"
+orc_flags=$(pkg-config --cflags orc-0.4) || not_run "no headers of ORC; install liborc-0.4-dev"
+command -v orcc > /dev/null || not_run "no orcc; install liborc-0.4-dev-bin"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+# The package lists of the other architecture are fetched beside the system's.
+apt_arm64 () {
+  apt-get -qq -o Dir::State="$work/apt" -o Dir::State::status=/dev/null \
+    -o Dir::Cache="$work/apt" -o APT::Architecture=arm64 -o APT::Architectures=arm64 \
+    -o APT::Sandbox::User="$(id -un)" "$@"
+}
+
+library=/usr/lib/$cross/liborc-0.4.so.0
+if [ ! -e $library ]; then
+  # Releases of Debian name the package differently.
+  package=$(dpkg-query -S '*/liborc-0.4.so.0' 2> /dev/null | sed -n '1s/:.*//p')
+  [ -n "$package" ] || not_run "no ORC for arm64, and this is no Debian system"
+  mkdir -p apt/lists/partial apt/archives/partial
+  { apt_arm64 update && apt_arm64 download "$package"; } > log 2>&1 ||
+    not_run "no ORC for arm64: $(tail -n 1 log)"
+  dpkg-deb -x "$package"_*.deb root
+  library=$work/root/usr/lib/$cross/liborc-0.4.so.0
+fi
+
+# Without the hand-written levels.
+flags="-std=gnu11 -O3 -fno-math-errno -ffp-contract=off -fno-strict-aliasing -Wall -Wextra -Werror
+  -Wno-sign-compare -Wno-unused-parameter -I$root -I."
+orcc --header -o programs.h "$root/kernels/orc/programs.orc"
+orcc --implementation -o programs.c "$root/kernels/orc/programs.orc"
+# shellcheck disable=SC2086
+$cross-gcc -O3 -w $orc_flags -c programs.c
+# shellcheck disable=SC2086
+$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root/kernels/orc/orc.c"
+# shellcheck disable=SC2086
+$cross-gcc $flags -O1 -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o \
+  "$library" -lm ||
+  not_run "checkkern does not link; install libc6-dev-arm64-cross"
+
+# ORC tells what it compiles; a program that it cannot would be tested as plain C.
+"$qemu" -L /usr/$cross -E LD_LIBRARY_PATH="$(dirname "$library")" -E ORC_DEBUG=4 \
+  ./checkkern > output 2> log || {
+  cat output
+  exit 1
+}
+compiled=$(grep -c 'finished compiling (success)' log || true)
+if [ "$compiled" != "$(grep -c '^\.function' "$root/kernels/orc/programs.orc")" ]; then
+  grep compiling log || true
+  echo "ORC has compiled $compiled of the programs"
+  exit 1
+fi
+grep "orc" output
+grep -q "^ok .* orc quantise_i8$" output

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""vlm-bench: what it measures is there, and no rate is beyond its limit."""
+
+import json
+import os
+import unittest
+
+from toolkit import main, run
+
+BENCH = os.environ["VLM_BENCH"]
+LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "avxvnni-evex")
+# A limit is measured beside the work that it limits, not at the same time.
+MOST = 1.05
+ATTEMPTS = 3
+
+
+def bench(*args, **kwargs):
+    return run(BENCH, "--kernels", "--quick", *args, **kwargs)
+
+
+def measure(*args):
+    return json.loads(bench("--json", *args)[0])
+
+
+class Kernels(unittest.TestCase):
+    def check_result(self, result):
+        self.assertIn(result["level"], LEVELS)
+        self.assertGreater(result["rate"], 0)
+        self.assertIn(result["unit"], ("GFLOPS", "GOPS", "GB/s", "Gval/s"))
+        self.assertEqual(result["limit"] is None, result["unit"] == "Gval/s", result)
+        if result["limit"] is not None:
+            self.assertGreater(result["share"], 0, result)
+
+    def test_all_levels(self):
+        found = measure()
+        results = found["results"]
+        levels = list(dict.fromkeys(result["level"] for result in results))
+        best = found["machine"]["best_level"]
+        self.assertEqual(levels[:2], ["scalar", "orc"])
+        self.assertIn(best, levels)
+        # In ascending order, each level once, and none above the best but the one for tests.
+        self.assertEqual(levels, sorted(levels, key=LEVELS.index))
+        self.assertLessEqual(set(levels[levels.index(best) + 1:]), {"avxvnni-evex"})
+        for result in results:
+            self.check_result(result)
+        kernels = {level: {r["kernel"] for r in results if r["level"] == level} for level in levels}
+        self.assertEqual(kernels["orc"], {"quantise_i8", "resample_column"})
+        self.assertLessEqual({"matmul_f32", "matmul_int", "attention", "quantise_i8"}, kernels["scalar"])
+        for level in levels[2:]:
+            self.assertIn("matmul_int", kernels[level], level)
+        # Every line is another case.
+        cases = [tuple(r[key] for key in ("level", "kernel", "format", "shape")) for r in results]
+        self.assertEqual(len(cases), len(set(cases)))
+        self.assertEqual(found["runs"] % 2, 1)
+        self.assertGreaterEqual(found["runs"], 5)
+
+    def test_nothing_beyond_its_limit(self):
+        """Other programs on the machine can disturb one attempt."""
+        level = measure("--level", "scalar")["machine"]["best_level"]
+        for attempt in range(ATTEMPTS):
+            results = measure("--level", level, "--threads", "1")["results"]
+            beyond = [r for r in results if r["limit"] is not None and r["share"] > MOST]
+            if not beyond:
+                break
+        self.assertEqual(beyond, [])
+
+    def test_one_level_has_everything(self):
+        every = {r["kernel"] for r in measure("--level", "scalar", "--threads", "1")["results"]}
+        orc = measure("--level", "orc", "--threads", "1")
+        self.assertEqual({r["level"] for r in orc["results"]}, {"orc"})
+        self.assertEqual({r["kernel"] for r in orc["results"]}, every)
+        self.assertEqual(orc["threads"], 1)
+
+    def test_lines(self):
+        out, _ = bench("--level", "orc", "--threads", "2")
+        lines = out.decode().splitlines()
+        self.assertRegex(lines[0], r"^# .+, \d+ CPUs, load [\d.]+; best level \w+; compiler .+; 2 threads$")
+        self.assertEqual(lines[1].split(), ["level", "kernel", "format", "shape", "rate", "limit", "share"])
+        for line in lines[2:]:
+            self.assertRegex(line, r"^orc +\w+ .* +[\d.]+ (GFLOPS|GOPS|GB/s) +[\d.]+ +\d+ %$"
+                             r"|^orc +\w+ .* +[\d.]+ Gval/s$")
+
+    def test_command_line(self):
+        for args in ((), ("--kernels", "--threads", "-1"), ("--kernels", "word"), ("--unknown",)):
+            _, errors = run(BENCH, *args, status=2)
+            self.assertTrue(errors.startswith("vlm-bench: "), errors)
+        _, errors = bench("--level", "avx3", status=1)
+        self.assertIn("avx3", errors)
+        self.assertIn("--kernels", run(BENCH, "--help")[0].decode())
+        self.assertRegex(run(BENCH, "--version")[0].decode(), r"^vlm-bench \d")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "bench-kernels.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* Shorter runs are repeated; seconds. */
+#define RUN_SECONDS 0.03
+#define QUICK_RUN_SECONDS 0.0015
+
+typedef struct
+{
+  BenchWork work;
+  gpointer user_data;
+  guint thread, repeats;
+  gdouble rate, seconds;
+} Task;
+
+static gdouble
+thread_seconds (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now);
+  return (gdouble) now.tv_sec + (gdouble) now.tv_nsec * 1e-9;
+}
+
+static gpointer
+run_task (gpointer data)
+{
+  Task *task = data;
+  gdouble began = thread_seconds (), work = 0;
+  guint i;
+
+  for (i = 0; i < task->repeats; i++)
+    work += task->work (task->thread, task->user_data);
+  task->seconds = thread_seconds () - began;
+  task->rate = work > 0 ? work / MAX (task->seconds, 1e-9) : 0;
+
+  return NULL;
+}
+
+/* The rates of all threads together; the time of the longest of them in *seconds. */
+static gdouble
+run_all (const Bench *bench, BenchWork work, gpointer user_data, guint repeats, gdouble *seconds)
+{
+  Task *tasks = g_new (Task, bench->threads);
+  GThread **threads = g_new (GThread *, bench->threads);
+  gdouble rate = 0;
+  guint i;
+
+  for (i = 0; i < bench->threads; i++)
+    tasks[i] = (Task){ work, user_data, i, repeats, 0, 0 };
+  for (i = 1; i < bench->threads; i++)
+    threads[i] = g_thread_new ("bench", run_task, &tasks[i]);
+  run_task (&tasks[0]);
+  for (i = 1; i < bench->threads; i++)
+    g_thread_join (threads[i]);
+
+  *seconds = 0;
+  for (i = 0; i < bench->threads; i++) {
+    rate += tasks[i].rate;
+    *seconds = MAX (*seconds, tasks[i].seconds);
+  }
+  g_free (threads);
+  g_free (tasks);
+
+  return rate;
+}
+
+/* How often work has to be done for a run to be long enough. */
+static guint
+find_repeats (const Bench *bench, BenchWork work, gpointer user_data)
+{
+  gdouble wanted = bench->quick ? QUICK_RUN_SECONDS : RUN_SECONDS, seconds;
+  guint repeats = 1;
+
+  /* The first run also fills caches and pages; the second tells. */
+  run_all (bench, work, user_data, 1, &seconds);
+  do {
+    run_all (bench, work, user_data, repeats, &seconds);
+    if (seconds < wanted)
+      repeats = seconds < wanted / 50 ? repeats * 50 : (guint) (repeats * wanted / seconds) + 1;
+  } while (seconds < wanted / 2 && repeats < 10000000);
+
+  return repeats;
+}
+
+static gint
+compare (gconstpointer a, gconstpointer b)
+{
+  gdouble x = *(const gdouble *) a, y = *(const gdouble *) b;
+
+  return x < y ? -1 : x > y;
+}
+
+static gdouble
+median (gdouble *values)
+{
+  qsort (values, BENCH_RUNS, sizeof *values, compare);
+  return values[BENCH_RUNS / 2];
+}
+
+void
+bench_measure (const Bench *bench, BenchCase *c)
+{
+  gdouble rates[BENCH_RUNS], limits[BENCH_RUNS] = { 0 }, shares[BENCH_RUNS] = { 0 };
+  guint repeats = find_repeats (bench, c->work, c->user_data), limit_repeats = 0, i;
+  gdouble seconds, before = 0, after;
+
+  if (c->limit != NULL) {
+    limit_repeats = find_repeats (bench, c->limit, c->user_data);
+    before = run_all (bench, c->limit, c->user_data, limit_repeats, &seconds);
+  }
+  for (i = 0; i < BENCH_RUNS; i++) {
+    rates[i] = run_all (bench, c->work, c->user_data, repeats, &seconds);
+    if (c->limit == NULL)
+      continue;
+    after = run_all (bench, c->limit, c->user_data, limit_repeats, &seconds);
+    limits[i] = MAX (before, after);
+    shares[i] = rates[i] / limits[i];
+    before = after;
+  }
+  c->rate = median (rates);
+  c->limit_rate = median (limits);
+  c->share = median (shares);
+}
+
+gpointer
+bench_allocate (gsize bytes)
+{
+  const gsize page = (gsize) 2 << 20;
+  gpointer memory;
+
+  bytes = (bytes + page - 1) / page * page;
+  memory = aligned_alloc (page, bytes);
+  if (memory == NULL)
+    g_error ("No memory for %" G_GSIZE_FORMAT " bytes", bytes);
+#ifdef MADV_HUGEPAGE
+  (void) madvise (memory, bytes, MADV_HUGEPAGE);
+#endif
+
+  return memory;
+}
