@@ -10,15 +10,27 @@
 #include <stdio.h>
 
 #include "bench-kernels.h"
+#include "bench-stages.h"
 #include "output.h"
 
 #define EXIT_USAGE 2
 #define MAX_THREADS 1024
+#define MAX_RUNS 1000
+#define MAX_TOKENS 100000
+#define PICTURE_SIDE 512
 
 #define SUMMARY                                                                                    \
-  "Measures what the kernels of the engine reach on this machine, each beside its limit."
+  "Measures how long each stage of a caption takes with MODEL on this machine or, with "           \
+  "--kernels,\n"                                                                                   \
+  "what the kernels of the engine reach, each beside its limit."
 
 #define DESCRIPTION                                                                                \
+  "The stages are those of one picture of 512 x 512, untiled, and an answer of --max-tokens; "     \
+  "times\n"                                                                                        \
+  "are medians, after one run that does not count. What a token reads of weights stands beside "   \
+  "a\n"                                                                                            \
+  "plain read of memory by the same threads, measured between the runs.\n"                         \
+  "\n"                                                                                             \
   "Products of matrices are given in GOPS or GFLOPS (10^9 operations a second, a product and "     \
   "its\n"                                                                                          \
   "addition being two) beside the rate of the level's multiplying instructions on registers "      \
@@ -35,8 +47,9 @@
 typedef struct
 {
   gboolean kernels, json, quick, version;
-  gint threads;
-  gchar *level;
+  gint threads, runs, max_tokens;
+  gchar *level, *precision;
+  gchar **words; /* the model */
 } Options;
 
 static gboolean
@@ -46,30 +59,59 @@ wrong (GError **error, const gchar *message)
   return FALSE;
 }
 
+/* "auto", "exact" or "fast"; -1 for anything else. */
+static gint
+precision_from_name (const gchar *name)
+{
+  static const gchar *const names[] = { "auto", "exact", "fast" };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (names); i++) {
+    if (g_strcmp0 (name, names[i]) == 0)
+      return (gint) i;
+  }
+  return name == NULL ? VLM_PRECISION_AUTO : -1;
+}
+
 static gboolean
 check_options (Options *options, GError **error)
 {
-  if (!options->kernels)
-    return wrong (error, "nothing is asked for, expected --kernels");
+  guint n_words = options->words != NULL ? g_strv_length (options->words) : 0;
+
+  if (options->kernels && n_words > 0)
+    return wrong (error, "--kernels takes no model");
+  if (!options->kernels && n_words != 1)
+    return wrong (error, "expected one model, or --kernels");
+  if (precision_from_name (options->precision) < 0)
+    return wrong (error, "--precision is auto, exact or fast");
   if (options->threads < 0 || options->threads > MAX_THREADS)
     return wrong (error, "--threads is out of range, expected 0 to 1024");
+  if (options->runs < 1 || options->runs > MAX_RUNS)
+    return wrong (error, "--runs is out of range, expected 1 to 1000");
+  if (options->max_tokens < 1 || options->max_tokens > MAX_TOKENS)
+    return wrong (error, "--max-tokens is out of range, expected 1 to 100000");
   return TRUE;
 }
 
 static gboolean
 parse (Options *options, gint argc, gchar **argv, GError **error)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
+  g_autoptr (GOptionContext) context = g_option_context_new ("[MODEL]");
   const GOptionEntry entries[] = {
     { "kernels", 0, 0, G_OPTION_ARG_NONE, &options->kernels, "Measure the kernels", NULL },
     { "threads", 'j', 0, G_OPTION_ARG_INT, &options->threads,
         "Threads at once; 0: as many as CPUs may be used (0)", "N" },
+    { "runs", 0, 0, G_OPTION_ARG_INT, &options->runs, "Answers that count (5)", "N" },
+    { "max-tokens", 'n', 0, G_OPTION_ARG_INT, &options->max_tokens, "Tokens of an answer (48)",
+        "N" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, &options->precision, "auto, exact or fast", "KIND" },
     { "level", 0, 0, G_OPTION_ARG_STRING, &options->level,
         "Only this level of instructions, with all that it takes from those below it", "NAME" },
     { "quick", 0, 0, G_OPTION_ARG_NONE, &options->quick,
         "Small shapes and short runs, to see that it works", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print one JSON object", NULL },
     { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
+    { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->words, NULL, NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
 
@@ -78,8 +120,6 @@ parse (Options *options, gint argc, gchar **argv, GError **error)
   g_option_context_set_description (context, DESCRIPTION);
   if (!g_option_context_parse (context, &argc, &argv, error))
     return FALSE;
-  if (argc > 1)
-    return wrong (error, "words are left over on the command line");
   return options->version || check_options (options, error);
 }
 
@@ -88,14 +128,24 @@ run (const Options *options, GError **error)
 {
   const BenchKernels kernels = { (guint) options->threads, options->level, options->quick,
     options->json };
+  BenchStages stages = { .precision = (VlmPrecision) precision_from_name (options->precision),
+    .n_threads = (guint) options->threads,
+    .n_runs = (guint) options->runs,
+    .width = PICTURE_SIDE,
+    .height = PICTURE_SIDE,
+    .max_tokens = (guint) options->max_tokens,
+    .json = options->json };
 
-  return bench_kernels (&kernels, error);
+  if (options->kernels)
+    return bench_kernels (&kernels, error);
+  stages.model = options->words[0];
+  return bench_stages (&stages, error);
 }
 
 int
 main (int argc, char **argv)
 {
-  Options options = { 0 };
+  Options options = { .runs = 5, .max_tokens = 48 };
   g_autoptr (GError) error = NULL;
   int status = 0;
 
@@ -112,5 +162,7 @@ main (int argc, char **argv)
     status = 1;
   }
   g_free (options.level);
+  g_free (options.precision);
+  g_strfreev (options.words);
   return status;
 }

@@ -8,6 +8,7 @@ import unittest
 from toolkit import main, run
 
 BENCH = os.environ["VLM_BENCH"]
+MODEL = os.environ["VLM_DEMO_MODEL"]
 LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "avxvnni-evex")
 # A limit is measured beside the work that it limits, not at the same time.
 MOST = 1.05
@@ -88,6 +89,41 @@ class Kernels(unittest.TestCase):
         self.assertIn("avx3", errors)
         self.assertIn("--kernels", run(BENCH, "--help")[0].decode())
         self.assertRegex(run(BENCH, "--version")[0].decode(), r"^vlm-bench \d")
+
+
+class Stages(unittest.TestCase):
+    def test_json(self):
+        out, _ = run(BENCH, "--json", "--runs", "3", "--max-tokens", "4", "--threads", "1", MODEL)
+        found = json.loads(out)
+        self.assertEqual((found["threads"], found["runs"]), (1, 3))
+        self.assertFalse(found["fast"])
+        self.assertGreater(found["image_tokens"], 0)
+        self.assertGreater(found["prompt_tokens"], found["image_tokens"])
+        self.assertLessEqual(found["answer_tokens"], 4)
+        self.assertLess(found["token_bytes"], found["weight_bytes"])
+        stages = [found[name] for name in ("image", "vision", "prefill", "token")]
+        self.assertGreater(min(stages), 0)
+        # Every median is below that of the whole, which has these stages and more.
+        self.assertLess(max(stages), found["total"])
+        self.assertGreater(found["read"], 1e8)
+
+    def test_lines(self):
+        out, _ = run(BENCH, "--precision", "fast", "--runs", "1", "-n", "2", MODEL)
+        lines = out.decode().splitlines()
+        self.assertRegex(lines[0], r"^# .+ threads$")
+        self.assertIn("integers", lines[1])
+        for name, line in zip(("image", "vision", "prefill", "token", "total"), lines[3:8]):
+            self.assertRegex(line, rf"^{name} +[\d.]+ ms$")
+        self.assertRegex(lines[8], r"GB/s, \d+ % of the [\d.]+ GB/s of a plain read$")
+
+    def test_no_such_model(self):
+        _, errors = run(BENCH, "/no/such/model", status=1)
+        self.assertIn("/no/such/model", errors)
+
+    def test_command_line(self):
+        for args in (("a", "b"), ("--kernels", MODEL), ("--precision", "quick", MODEL), ("--runs", "0", MODEL)):
+            _, errors = run(BENCH, *args, status=2)
+            self.assertTrue(errors.startswith("vlm-bench: "), errors)
 
 
 if __name__ == "__main__":
