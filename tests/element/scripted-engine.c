@@ -179,10 +179,17 @@ vlm_builtin_model (void)
   return BUILTIN;
 }
 
+guint
+vlm_count_cpus (void)
+{
+  return 2;
+}
+
 const gchar *
 vlm_finish_reason_name (VlmFinishReason reason)
 {
-  static const gchar *const names[] = { "stop", "length", "context", "cancelled" };
+  static const gchar *const names[] = { "stop", "length", "context", "cancelled",
+    "repetition" };
 
   return names[reason];
 }
