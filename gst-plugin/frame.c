@@ -8,6 +8,8 @@ struct _GstVlmFrame
 {
   GstVideoInfo info; /* of buffer: rows without the source's padding */
   GstBuffer *buffer;
+  GstVideoRectangle part;
+  GstVideoOrientationMethod orientation;
 };
 
 struct _GstVlmFrameReader
@@ -18,6 +20,7 @@ struct _GstVlmFrameReader
   GstVideoConverter *converter; /* NULL: the bytes are picked out without arithmetic */
   GstBuffer *rgb;               /* has the layout of to */
   GstVideoFrame mapped;         /* rgb, for as long as have_layout */
+  guint8 *turned;               /* the last view that had to be turned */
 };
 
 /* ---- The copy ----------------------------------------------------------------------------- */
@@ -32,6 +35,8 @@ gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info)
   gst_video_info_set_interlaced_format (&frame->info, GST_VIDEO_INFO_FORMAT (info),
       GST_VIDEO_INFO_INTERLACE_MODE (info), GST_VIDEO_INFO_WIDTH (info),
       GST_VIDEO_INFO_HEIGHT (info));
+  frame->part.w = GST_VIDEO_INFO_WIDTH (info);
+  frame->part.h = GST_VIDEO_INFO_HEIGHT (info);
   frame->info.colorimetry = info->colorimetry;
   frame->info.chroma_site = info->chroma_site;
 
@@ -67,6 +72,14 @@ gst_vlm_frame_free (GstVlmFrame *frame)
   g_free (frame);
 }
 
+void
+gst_vlm_frame_set_view (
+    GstVlmFrame *frame, const GstVideoRectangle *part, GstVideoOrientationMethod orientation)
+{
+  frame->part = *part;
+  frame->orientation = orientation;
+}
+
 /* ---- RGB ---------------------------------------------------------------------------------- */
 
 GstVlmFrameReader *
@@ -89,6 +102,7 @@ void
 gst_vlm_frame_reader_free (GstVlmFrameReader *reader)
 {
   forget_layout (reader);
+  g_free (reader->turned);
   g_free (reader);
 }
 
@@ -172,6 +186,54 @@ pick_bytes (const GstVideoFrame *from, GstVideoFrame *to)
   }
 }
 
+/* ---- The view ----------------------------------------------------------------------------- */
+
+/* How a turned picture is read: the first pixel, and the steps along a row and from row to row. */
+typedef struct
+{
+  gint x, y;
+  gint x_of_column, y_of_column;
+  gint x_of_row, y_of_row;
+} Walk;
+
+/* Indexed by GstVideoOrientationMethod, up to the last that turns. x and y: 1 is the far edge. */
+static const Walk walks[] = {
+  [GST_VIDEO_ORIENTATION_IDENTITY] = { 0, 0, 1, 0, 0, 1 },
+  [GST_VIDEO_ORIENTATION_90R] = { 0, 1, 0, -1, 1, 0 },
+  [GST_VIDEO_ORIENTATION_180] = { 1, 1, -1, 0, 0, -1 },
+  [GST_VIDEO_ORIENTATION_90L] = { 1, 0, 0, 1, -1, 0 },
+  [GST_VIDEO_ORIENTATION_HORIZ] = { 1, 0, -1, 0, 0, 1 },
+  [GST_VIDEO_ORIENTATION_VERT] = { 0, 1, 1, 0, 0, -1 },
+  [GST_VIDEO_ORIENTATION_UL_LR] = { 0, 0, 0, 1, 1, 0 },
+  [GST_VIDEO_ORIENTATION_UR_LL] = { 1, 1, 0, -1, -1, 0 },
+};
+
+/* Replaces image by its turned copy. */
+static void
+turn (GstVlmFrameReader *reader, const Walk *walk, VlmImage *image)
+{
+  gint width = image->width, height = image->height;
+  gssize stride = image->stride;
+  gssize step = 3 * walk->x_of_column + stride * walk->y_of_column;
+  gssize row_step = 3 * walk->x_of_row + stride * walk->y_of_row;
+  const guint8 *row = image->pixels + 3 * walk->x * (width - 1) + stride * walk->y * (height - 1);
+  guint8 *out;
+  guint x, y;
+
+  reader->turned = g_realloc (reader->turned, (gsize) 3 * width * height);
+  out = reader->turned;
+  image->width = walk->x_of_column != 0 ? width : height;
+  image->height = walk->x_of_column != 0 ? height : width;
+  for (y = 0; y < image->height; y++, row += row_step) {
+    const guint8 *in = row;
+
+    for (x = 0; x < image->width; x++, in += step, out += 3)
+      memcpy (out, in, 3);
+  }
+  image->pixels = reader->turned;
+  image->stride = (gsize) 3 * image->width;
+}
+
 gboolean
 gst_vlm_frame_reader_read (
     GstVlmFrameReader *reader, const GstVlmFrame *frame, VlmImage *image, GError **error)
@@ -196,8 +258,12 @@ gst_vlm_frame_reader_read (
 
   image->pixels = GST_VIDEO_FRAME_PLANE_DATA (&reader->mapped, 0);
   image->stride = GST_VIDEO_FRAME_PLANE_STRIDE (&reader->mapped, 0);
-  image->width = GST_VIDEO_FRAME_WIDTH (&reader->mapped);
-  image->height = GST_VIDEO_FRAME_HEIGHT (&reader->mapped);
+  image->pixels += image->stride * frame->part.y + 3 * frame->part.x;
+  image->width = frame->part.w;
+  image->height = frame->part.h;
+  if (frame->orientation > GST_VIDEO_ORIENTATION_IDENTITY
+      && frame->orientation < G_N_ELEMENTS (walks))
+    turn (reader, &walks[frame->orientation], image);
 
   return TRUE;
 }

@@ -64,6 +64,14 @@ static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE ("src", GST_P
 static GstStaticPadTemplate text_template = GST_STATIC_PAD_TEMPLATE (
     "text", GST_PAD_SRC, GST_PAD_REQUEST, GST_STATIC_CAPS ("text/x-raw, format = (string) utf8"));
 
+enum
+{
+  SIGNAL_TRIGGER,
+  N_SIGNALS
+};
+
+static guint signals[N_SIGNALS];
+
 #define gst_vlm_caption_parent_class parent_class
 G_DEFINE_TYPE (GstVlmCaption, gst_vlm_caption, GST_TYPE_ELEMENT)
 GST_ELEMENT_REGISTER_DEFINE (vlmcaption, "vlmcaption", GST_RANK_NONE, GST_TYPE_VLM_CAPTION)
@@ -187,6 +195,38 @@ catch_up (GstVlmCaption *self, GstVlmTextPad *text)
   }
 }
 
+/* Gives an overlay that was found by ourselves its freedom back. */
+static void
+drop_auto_overlay (GstVlmCaption *self)
+{
+  GstVlmAutoOverlay *overlay;
+
+  GST_OBJECT_LOCK (self);
+  overlay = g_steal_pointer (&self->auto_overlay);
+  GST_OBJECT_UNLOCK (self);
+
+  g_clear_pointer (&overlay, gst_vlm_auto_overlay_free);
+}
+
+/* Unless somebody has requested the text pad. */
+static void
+look_for_overlay (GstVlmCaption *self)
+{
+  GstVlmAutoOverlay *overlay;
+  gboolean look;
+
+  GST_OBJECT_LOCK (self);
+  look = self->settings->auto_overlay && self->text == NULL;
+  GST_OBJECT_UNLOCK (self);
+  if (!look)
+    return;
+
+  overlay = gst_vlm_auto_overlay_new (GST_ELEMENT (self), self->src);
+  GST_OBJECT_LOCK (self);
+  self->auto_overlay = overlay;
+  GST_OBJECT_UNLOCK (self);
+}
+
 static GstPad *
 gst_vlm_caption_request_new_pad (
     GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
@@ -199,6 +239,9 @@ gst_vlm_caption_request_new_pad (
   gst_pad_set_event_function (pad, gst_vlm_caption_text_event);
   gst_pad_set_iterate_internal_links_function (pad, gst_vlm_caption_iterate_internal_links);
   gst_object_ref_sink (text);
+
+  /* Whoever asks has other plans for the captions. */
+  drop_auto_overlay (self);
 
   GST_OBJECT_LOCK (self);
   taken = self->text != NULL;
@@ -297,7 +340,14 @@ start (GstVlmCaption *self)
   options.precision = self->settings->precision;
   GST_OBJECT_UNLOCK (self);
 
-  gst_vlm_caption_announce_loading (self);
+  g_mutex_lock (&self->lock);
+  self->running = TRUE;
+  self->told_model = FALSE;
+  self->builtin = FALSE;
+  self->note_due = FALSE;
+  g_clear_pointer (&self->last_text, g_free);
+  g_mutex_unlock (&self->lock);
+
   if (!gst_vlm_worker_start (self->worker, self->model, &options, &error))
     goto no_thread;
 
@@ -323,9 +373,13 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
     case GST_STATE_CHANGE_READY_TO_PAUSED:
       if (!start (self))
         return GST_STATE_CHANGE_FAILURE;
+      look_for_overlay (self);
       break;
     case GST_STATE_CHANGE_PAUSED_TO_READY:
       /* Lets go of a streaming thread that waits for its caption, so that pads can stop. */
+      g_mutex_lock (&self->lock);
+      self->running = FALSE;
+      g_mutex_unlock (&self->lock);
       gst_vlm_caption_begin_flush (self);
       break;
     default:
@@ -336,11 +390,14 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
 
   switch (transition) {
     case GST_STATE_CHANGE_READY_TO_PAUSED:
-      if (ret == GST_STATE_CHANGE_FAILURE)
+      if (ret == GST_STATE_CHANGE_FAILURE) {
         gst_vlm_worker_stop (self->worker);
+        drop_auto_overlay (self);
+      }
       break;
     case GST_STATE_CHANGE_PAUSED_TO_READY:
       gst_vlm_worker_stop (self->worker);
+      drop_auto_overlay (self);
       break;
     case GST_STATE_CHANGE_READY_TO_NULL:
       gst_vlm_worker_release_model (self->worker);
@@ -363,6 +420,11 @@ gst_vlm_caption_set_property (GObject *object, guint id, const GValue *value, GP
   GST_OBJECT_LOCK (self);
   taken = gst_vlm_settings_set (self->settings, id, value, &refused);
   GST_OBJECT_UNLOCK (self);
+
+  /* An unchanged picture may look different to another prompt. */
+  g_mutex_lock (&self->lock);
+  self->new_scene = TRUE;
+  g_mutex_unlock (&self->lock);
 
   if (refused != NULL)
     g_warning (
@@ -457,6 +519,20 @@ gst_vlm_caption_class_init (GstVlmCaptionClass *klass)
           "Counters since the last READY->PAUSED, the latency of captions in nanoseconds, the "
           "share of time spent on captions, the mode in use, and the model.",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+
+  /**
+   * GstVlmCaption::trigger:
+   *
+   * Has the next frame described at once, whatever the interval, the scene threshold and the load
+   * are. Until that frame has come further calls ask for the same one.
+   *
+   * Returns: the id that the caption's message and meta will have, or 0 while the element is not
+   *   in PAUSED or PLAYING. A flush, a stop or a later trigger may take the caption's place; then
+   *   no message has that id.
+   */
+  signals[SIGNAL_TRIGGER] = g_signal_new_class_handler ("trigger", G_TYPE_FROM_CLASS (klass),
+      G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION, G_CALLBACK (gst_vlm_caption_ask), NULL, NULL, NULL,
+      G_TYPE_UINT64, 0);
 
   element_class->change_state = GST_DEBUG_FUNCPTR (gst_vlm_caption_change_state);
   element_class->request_new_pad = GST_DEBUG_FUNCPTR (gst_vlm_caption_request_new_pad);
