@@ -27,7 +27,7 @@ void scripted_permit (guint n_captions);
 /* The next n captions fail with VLM_ERROR_CONTEXT. */
 void scripted_fail_next (guint n_captions);
 
-/* From now on each caption takes this long, computing if busy, else sleeping. */
+/* From now on each caption takes this long; if busy, this much of a CPU. */
 void scripted_take_time (gint64 us, gboolean busy);
 
 /*
