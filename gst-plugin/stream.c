@@ -67,7 +67,7 @@ tell_wishes (GstVlmCaption *self, GstVlmTextPad *text, GstVlmMode mode)
   GstVlmTextWishes wishes = { .sync = mode == GST_VLM_MODE_SYNC };
 
   GST_OBJECT_LOCK (self);
-  wishes.foreseen = self->settings->interval > 0;
+  wishes.foreseen = self->settings->interval > 0 && self->settings->scene_threshold == 0;
   wishes.timing = self->settings->text_timing;
   wishes.max_duration = self->settings->text_max_duration;
   GST_OBJECT_UNLOCK (self);

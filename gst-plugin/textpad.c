@@ -14,9 +14,6 @@ GST_DEBUG_CATEGORY_EXTERN (gst_vlm_caption_debug);
 #define EOS_POLL (20 * G_TIME_SPAN_MILLISECOND)
 /* When a muxer has not taken a frame for so long, it waits for the text that we hold back. */
 #define STALL (1 * G_TIME_SPAN_SECOND)
-/* An overlay shows news at most this late when the interval is shortened. */
-#define OVERLAY_SLICE (250 * GST_MSECOND)
-#define MUXER_SLICE (10 * GST_SECOND)
 /* Captions that a peer does not take are kept up to this number. */
 #define MOST_QUEUED 256
 /* How long releasing the pad waits for a peer that has just been given something. */
@@ -36,9 +33,9 @@ struct _GstVlmTextPad
   gboolean busy;      /* the thread is in the peer, which may block */
   GstFlowReturn flow; /* once it is an error, nothing more is sent */
   GstVlmTextPlan plan;
-  gboolean know_style; /* FALSE after each new link */
-  GstVlmTextPeer peer; /* once the style is known */
-  gboolean sync;
+  GstVlmTextWishes wishes;
+  gboolean new_peer;   /* linked, and nothing has been sent since */
+  gboolean know_rules; /* those of the plan; FALSE after each new link or wish */
 
   guint group_id; /* of the video, 0 if it has none */
   guint serial;
@@ -50,7 +47,6 @@ struct _GstVlmTextPad
   gboolean ended;   /* video has ended */
   gboolean late;    /* linked after that, and nothing has been sent since */
 
-  gboolean may_wait;   /* the peer may hold video back until it has text */
   gint64 frame_since;  /* when the frame came that downstream has not taken; 0: none */
   gint64 eos_deadline; /* 0: video has not ended */
 };
@@ -111,44 +107,40 @@ static const gchar *const style_names[] = { "cues", "slices", "held text" };
 
 /* Settles how the peer wants its text. Not under the lock: it walks over other elements. */
 static void
-find_style (GstVlmTextPad *self)
+find_rules (GstVlmTextPad *self)
 {
   GstVlmTextPeer peer = gst_vlm_text_peer_find (GST_PAD (self));
-  GstVlmTextStyle style = GST_VLM_TEXT_CUES;
-  gboolean sync;
+  GstVlmTextRules rules;
 
   g_mutex_lock (&self->lock);
-  sync = self->sync;
-  self->peer = peer;
-  if (peer == GST_VLM_TEXT_PEER_OVERLAY)
-    style = sync ? GST_VLM_TEXT_SLICES : GST_VLM_TEXT_HELD;
-  else if (peer == GST_VLM_TEXT_PEER_OTHER && sync)
-    style = GST_VLM_TEXT_SLICES;
-
-  gst_vlm_text_plan_clear (&self->plan);
-  gst_vlm_text_plan_init (
-      &self->plan, style, peer == GST_VLM_TEXT_PEER_OVERLAY ? OVERLAY_SLICE : MUXER_SLICE);
-  self->plan.looked_ahead = self->may_wait = peer == GST_VLM_TEXT_PEER_OTHER;
-  self->need_stream_start = TRUE;
-  self->know_style = TRUE;
+  rules = gst_vlm_text_rules_choose (peer, &self->wishes);
+  if (self->new_peer) {
+    gst_vlm_text_plan_clear (&self->plan);
+    gst_vlm_text_plan_init (&self->plan, &rules);
+    self->need_stream_start = TRUE;
+  } else if (!gst_vlm_text_rules_equal (&rules, &self->plan.rules)) {
+    gst_vlm_text_plan_change (&self->plan, &rules);
+  }
+  self->new_peer = FALSE;
+  self->know_rules = TRUE;
   g_mutex_unlock (&self->lock);
 
-  GST_INFO_OBJECT (self, "text is sent as %s", style_names[style]);
+  GST_INFO_OBJECT (self, "text is sent as %s", style_names[rules.style]);
 }
 
 gboolean
 gst_vlm_text_pad_prepare (GstVlmTextPad *self)
 {
-  gboolean know_style;
+  gboolean know_rules;
 
   if (!gst_pad_is_linked (GST_PAD (self)))
     return FALSE;
 
   g_mutex_lock (&self->lock);
-  know_style = self->know_style;
+  know_rules = self->know_rules;
   g_mutex_unlock (&self->lock);
-  if (!know_style)
-    find_style (self);
+  if (!know_rules)
+    find_rules (self);
 
   return TRUE;
 }
@@ -159,7 +151,8 @@ on_linked (GstPad *pad, GstPad *peer, gpointer user_data)
   GstVlmTextPad *self = GST_VLM_TEXT_PAD (pad);
 
   g_mutex_lock (&self->lock);
-  self->know_style = FALSE;
+  self->new_peer = TRUE;
+  self->know_rules = FALSE;
   self->need_stream_start = TRUE;
   self->flow = GST_FLOW_OK;
   if (self->ended) {
@@ -200,9 +193,9 @@ send_item (GstVlmTextPad *self, GstMiniObject *item)
   return FALSE;
 }
 
-/* Held text: STREAM_START makes the overlay let go of what it has, so that nothing blocks. */
+/* Kept text: STREAM_START makes the overlay let go of what it has, so that nothing blocks. */
 static void
-put_held_restart (GstVlmTextPad *self)
+put_kept_restart (GstVlmTextPad *self)
 {
   GstMiniObject *text = g_queue_pop_tail (&self->plan.out);
 
@@ -296,7 +289,7 @@ wait_for_item (GstVlmTextPad *self)
       } else {
         g_cond_wait_until (&self->cond, &self->lock, now + EOS_POLL);
       }
-    } else if (self->frame_since == 0 || !self->may_wait || self->plan.style != GST_VLM_TEXT_CUES) {
+    } else if (self->frame_since == 0 || !gst_vlm_text_rules_may_stall (&self->plan.rules)) {
       g_cond_wait (&self->cond, &self->lock);
     } else if (now < self->frame_since + STALL) {
       g_cond_wait_until (&self->cond, &self->lock, self->frame_since + STALL);
@@ -336,12 +329,15 @@ run_task (gpointer user_data)
 /* ---- From the video pad ------------------------------------------------------------------- */
 
 void
-gst_vlm_text_pad_set_sync (GstVlmTextPad *self, gboolean sync)
+gst_vlm_text_pad_set_wishes (GstVlmTextPad *self, const GstVlmTextWishes *wishes)
 {
+  const GstVlmTextWishes *known = &self->wishes;
+
   g_mutex_lock (&self->lock);
-  if (self->sync != sync) {
-    self->sync = sync;
-    self->know_style = FALSE;
+  if (known->sync != wishes->sync || known->foreseen != wishes->foreseen
+      || known->timing != wishes->timing || known->max_duration != wishes->max_duration) {
+    self->wishes = *wishes;
+    self->know_rules = FALSE;
   }
   g_mutex_unlock (&self->lock);
 }
@@ -397,12 +393,13 @@ gst_vlm_text_pad_frame (GstVlmTextPad *self, const GstVlmTextFrame *frame)
     guint before = g_queue_get_length (&self->plan.out);
 
     gst_vlm_text_plan_frame (&self->plan, frame);
-    if (self->plan.style == GST_VLM_TEXT_HELD && g_queue_get_length (&self->plan.out) > before
+    if (gst_vlm_text_rules_is_kept (&self->plan.rules)
+        && g_queue_get_length (&self->plan.out) > before
         && GST_IS_BUFFER (g_queue_peek_tail (&self->plan.out)))
-      put_held_restart (self);
+      put_kept_restart (self);
   }
 
-  if (self->plan.style == GST_VLM_TEXT_HELD)
+  if (gst_vlm_text_rules_is_kept (&self->plan.rules))
     send_all_unlock (self);
   else
     wake_unlock (self);
@@ -424,7 +421,7 @@ gst_vlm_text_pad_untimed_frame (GstVlmTextPad *self)
   /* An overlay throws such frames away, and the gap would let the first one that it draws pass
    * before its text has come. */
   if (self->flushing || self->flow != GST_FLOW_OK || self->segment == NULL || self->started
-      || self->reverse || self->peer == GST_VLM_TEXT_PEER_OVERLAY) {
+      || self->reverse || self->plan.rules.peer == GST_VLM_TEXT_PEER_OVERLAY) {
     g_mutex_unlock (&self->lock);
     return;
   }
@@ -448,7 +445,7 @@ void
 gst_vlm_text_pad_answer (GstVlmTextPad *self, GstVlmAnswer *answer)
 {
   g_mutex_lock (&self->lock);
-  if (!self->flushing && self->flow == GST_FLOW_OK && !self->reverse && self->know_style
+  if (!self->flushing && self->flow == GST_FLOW_OK && !self->reverse && !self->new_peer
       && self->serial == answer->serial) {
     put_stream_events (self);
     gst_vlm_text_plan_answer (&self->plan, answer);
@@ -473,10 +470,13 @@ gst_vlm_text_pad_eos (GstVlmTextPad *self)
   }
 
   put_stream_events (self);
-  if (self->plan.style == GST_VLM_TEXT_HELD) {
-    /* No frame is left that a late caption could be drawn on. */
+  if (self->plan.rules.style == GST_VLM_TEXT_HELD) {
+    /* No frame is left that a late caption could be shown with. */
     g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
-    send_all_unlock (self);
+    if (gst_vlm_text_rules_is_kept (&self->plan.rules))
+      send_all_unlock (self);
+    else
+      wake_unlock (self);
   } else {
     self->eos_deadline = g_get_monotonic_time () + EOS_TIMEOUT;
     wake_unlock (self);
@@ -499,12 +499,10 @@ gst_vlm_text_pad_flush_start (GstVlmTextPad *self, GstEvent *flush_start)
 static void
 forget_stream (GstVlmTextPad *self)
 {
-  GstVlmTextStyle style = self->plan.style;
-  GstClockTime longest_slice = self->plan.longest_slice;
+  GstVlmTextRules rules = self->plan.rules;
 
   gst_vlm_text_plan_clear (&self->plan);
-  gst_vlm_text_plan_init (&self->plan, style, longest_slice);
-  self->plan.looked_ahead = self->may_wait;
+  gst_vlm_text_plan_init (&self->plan, &rules);
   gst_clear_event (&self->segment);
   /* Its events may have been queued and never sent. */
   self->need_stream_start = TRUE;
@@ -539,7 +537,7 @@ gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
 
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
-  overlay = self->know_style && self->peer == GST_VLM_TEXT_PEER_OVERLAY;
+  overlay = !self->new_peer && self->plan.rules.peer == GST_VLM_TEXT_PEER_OVERLAY;
   g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 
@@ -573,7 +571,8 @@ activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean active)
   self->flushing = !active;
   if (!active) {
     forget_stream (self);
-    self->know_style = FALSE;
+    self->new_peer = TRUE;
+    self->know_rules = FALSE;
   }
   g_cond_signal (&self->cond);
   g_mutex_unlock (&self->lock);
@@ -584,10 +583,13 @@ activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean active)
 static void
 gst_vlm_text_pad_init (GstVlmTextPad *self)
 {
+  static const GstVlmTextRules no_rules = { 0 };
+
   g_mutex_init (&self->lock);
   g_cond_init (&self->cond);
-  gst_vlm_text_plan_init (&self->plan, GST_VLM_TEXT_CUES, 0);
+  gst_vlm_text_plan_init (&self->plan, &no_rules);
   self->flushing = TRUE;
+  self->new_peer = TRUE;
   self->need_stream_start = TRUE;
 }
 
