@@ -99,8 +99,8 @@ get_next_src (GstElement *element)
   return src;
 }
 
-static GstPad *
-find_free_overlay (GstPad *video)
+GstPad *
+gst_vlm_auto_overlay_find (GstPad *video)
 {
   GstPad *src = gst_object_ref (video);
   GstPad *found = NULL;
@@ -239,37 +239,22 @@ remove_ghost (gpointer data)
 }
 
 GstVlmAutoOverlay *
-gst_vlm_auto_overlay_new (GstElement *element, GstPad *src)
+gst_vlm_auto_overlay_new (GstElement *element, GstPad *text, GstPad *target)
 {
-  GstPad *target = find_free_overlay (src);
-  GstVlmAutoOverlay *self;
-  GstPad *text;
-  gboolean linked;
+  GstVlmAutoOverlay *self = g_new0 (GstVlmAutoOverlay, 1);
 
-  if (target == NULL)
-    return NULL;
-  text = gst_element_request_pad_simple (element, "text");
-  if (text == NULL) {
-    gst_object_unref (target);
+  self->element = element;
+  self->text = gst_object_ref (text);
+  self->ghosts = g_ptr_array_new_with_free_func (remove_ghost);
+  if (!link (self, target)) {
+    GST_WARNING_OBJECT (element, "captions cannot be linked to %s:%s", GST_DEBUG_PAD_NAME (target));
+    gst_vlm_auto_overlay_free (self);
     return NULL;
   }
 
-  self = g_new0 (GstVlmAutoOverlay, 1);
-  self->element = element;
-  self->text = text;
-  self->ghosts = g_ptr_array_new_with_free_func (remove_ghost);
-  linked = link (self, target);
-  if (linked)
-    GST_INFO_OBJECT (element,
-        "captions go to %s:%s, whose text was free; auto-overlay=false "
-        "leaves it alone",
-        GST_DEBUG_PAD_NAME (target));
-  else
-    GST_WARNING_OBJECT (element, "captions cannot be linked to %s:%s", GST_DEBUG_PAD_NAME (target));
-  gst_object_unref (target);
-  if (!linked)
-    g_clear_pointer (&self, gst_vlm_auto_overlay_free);
-
+  GST_INFO_OBJECT (element,
+      "captions go to %s:%s, which nobody fed; auto-overlay=false leaves it alone",
+      GST_DEBUG_PAD_NAME (target));
   return self;
 }
 

@@ -17,11 +17,16 @@ typedef struct _GstVlmAutoOverlay GstVlmAutoOverlay;
 
 /*
  * Walks from the video pad src over elements with one input and one output, in and out of bins, to
- * an overlay whose pad "text_sink" is free and that has no text of the user's. If there is one,
- * requests the pad "text" of element and links it, with ghost pads where bins stand between. NULL
- * if there is none or it cannot be linked; then all is as it was. (transfer full)
+ * an overlay whose pad "text_sink" is free and that has no text of the user's. The pad to link to,
+ * which may be a ghost pad that shows the overlay's; NULL: there is none. (transfer full)
  */
-GstVlmAutoOverlay *gst_vlm_auto_overlay_new (GstElement *element, GstPad *src);
+GstPad *gst_vlm_auto_overlay_find (GstPad *src);
+
+/*
+ * Links text, a request pad of element's, to the pad that was found, with ghost pads where bins
+ * stand between. NULL if that fails; then all is as it was and text has been released.
+ */
+GstVlmAutoOverlay *gst_vlm_auto_overlay_new (GstElement *element, GstPad *text, GstPad *target);
 
 /* Takes link, ghost pads and text pad away, as far as others have not done so. */
 void gst_vlm_auto_overlay_free (GstVlmAutoOverlay *overlay);

@@ -61,13 +61,21 @@ read_times (GstVlmCaption *self, GstBuffer *buffer, GstVlmTimes *times)
   g_mutex_unlock (&self->lock);
 }
 
+/* Whether the frames that get a caption are known in advance; the trigger is an exception. */
+static gboolean
+is_foreseen (const GstVlmSettings *settings)
+{
+  return settings->interval > 0 && settings->interval < G_MAXUINT64
+      && settings->scene_threshold == 0;
+}
+
 static void
 tell_wishes (GstVlmCaption *self, GstVlmTextPad *text, GstVlmMode mode)
 {
   GstVlmTextWishes wishes = { .sync = mode == GST_VLM_MODE_SYNC };
 
   GST_OBJECT_LOCK (self);
-  wishes.foreseen = self->settings->interval > 0 && self->settings->scene_threshold == 0;
+  wishes.foreseen = is_foreseen (self->settings);
   wishes.timing = self->settings->text_timing;
   wishes.max_duration = self->settings->text_max_duration;
   GST_OBJECT_UNLOCK (self);

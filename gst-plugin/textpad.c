@@ -613,11 +613,11 @@ gst_vlm_text_pad_class_init (GstVlmTextPadClass *klass)
 }
 
 GstVlmTextPad *
-gst_vlm_text_pad_new (GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data)
+gst_vlm_text_pad_new (
+    const gchar *name, GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data)
 {
-  GstVlmTextPad *self =
-      g_object_new (GST_TYPE_VLM_TEXT_PAD, "name", GST_PAD_TEMPLATE_NAME_TEMPLATE (template),
-          "direction", GST_PAD_SRC, "template", template, NULL);
+  GstVlmTextPad *self = g_object_new (
+      GST_TYPE_VLM_TEXT_PAD, "name", name, "direction", GST_PAD_SRC, "template", template, NULL);
 
   self->idle = idle;
   self->user_data = user_data;

@@ -25,7 +25,7 @@ typedef gboolean (*GstVlmTextIdleFunc) (guint serial, gpointer user_data);
 
 /* (transfer floating) */
 GstVlmTextPad *gst_vlm_text_pad_new (
-    GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data);
+    const gchar *name, GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data);
 
 /* What decides the way of sending, together with the peer. */
 void gst_vlm_text_pad_set_wishes (GstVlmTextPad *pad, const GstVlmTextWishes *wishes);

@@ -195,53 +195,19 @@ catch_up (GstVlmCaption *self, GstVlmTextPad *text)
   }
 }
 
-/* Gives an overlay that was found by ourselves its freedom back. */
-static void
-drop_auto_overlay (GstVlmCaption *self)
-{
-  GstVlmAutoOverlay *overlay;
-
-  GST_OBJECT_LOCK (self);
-  overlay = g_steal_pointer (&self->auto_overlay);
-  GST_OBJECT_UNLOCK (self);
-
-  g_clear_pointer (&overlay, gst_vlm_auto_overlay_free);
-}
-
-/* Unless somebody has requested the text pad. */
-static void
-look_for_overlay (GstVlmCaption *self)
-{
-  GstVlmAutoOverlay *overlay;
-  gboolean look;
-
-  GST_OBJECT_LOCK (self);
-  look = self->settings->auto_overlay && self->text == NULL;
-  GST_OBJECT_UNLOCK (self);
-  if (!look)
-    return;
-
-  overlay = gst_vlm_auto_overlay_new (GST_ELEMENT (self), self->src);
-  GST_OBJECT_LOCK (self);
-  self->auto_overlay = overlay;
-  GST_OBJECT_UNLOCK (self);
-}
-
+/* The pad is owned by the element; NULL if there is one already. */
 static GstPad *
-gst_vlm_caption_request_new_pad (
-    GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
+add_text_pad (GstVlmCaption *self, const gchar *name)
 {
-  GstVlmCaption *self = GST_VLM_CAPTION (element);
-  GstVlmTextPad *text = gst_vlm_text_pad_new (template, is_idle, self);
+  GstPadTemplate *template =
+      gst_element_class_get_pad_template (GST_ELEMENT_GET_CLASS (self), "text");
+  GstVlmTextPad *text = gst_vlm_text_pad_new (name, template, is_idle, self);
   GstPad *pad = GST_PAD (text);
   gboolean taken;
 
   gst_pad_set_event_function (pad, gst_vlm_caption_text_event);
   gst_pad_set_iterate_internal_links_function (pad, gst_vlm_caption_iterate_internal_links);
   gst_object_ref_sink (text);
-
-  /* Whoever asks has other plans for the captions. */
-  drop_auto_overlay (self);
 
   GST_OBJECT_LOCK (self);
   taken = self->text != NULL;
@@ -254,7 +220,7 @@ gst_vlm_caption_request_new_pad (
   catch_up (self, text);
   if (GST_STATE (self) > GST_STATE_READY || GST_STATE_NEXT (self) == GST_STATE_PAUSED)
     gst_pad_set_active (pad, TRUE);
-  gst_element_add_pad (element, pad);
+  gst_element_add_pad (GST_ELEMENT (self), pad);
   g_mutex_lock (&self->lock);
   gst_flow_combiner_add_pad (self->combiner, pad);
   g_mutex_unlock (&self->lock);
@@ -266,6 +232,57 @@ taken:
   GST_WARNING_OBJECT (self, "there is a text pad already");
   gst_object_unref (text);
   return NULL;
+}
+
+/* Links the captions to an overlay downstream, unless somebody has requested the text pad. */
+static void
+look_for_overlay (GstVlmCaption *self)
+{
+  GstVlmAutoOverlay *overlay = NULL;
+  GstPad *target = NULL;
+  GstPad *text;
+  gboolean look;
+
+  GST_OBJECT_LOCK (self);
+  look = self->settings->auto_overlay && self->text == NULL;
+  GST_OBJECT_UNLOCK (self);
+  if (look)
+    target = gst_vlm_auto_overlay_find (self->src);
+  if (target == NULL)
+    return;
+
+  /* Not "text": who requests that later must not find a pad of this name. */
+  text = add_text_pad (self, "auto-text");
+  if (text != NULL)
+    overlay = gst_vlm_auto_overlay_new (GST_ELEMENT (self), text, target);
+  gst_object_unref (target);
+
+  GST_OBJECT_LOCK (self);
+  self->auto_overlay = overlay;
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+drop_auto_overlay (GstVlmCaption *self)
+{
+  GstVlmAutoOverlay *overlay;
+
+  GST_OBJECT_LOCK (self);
+  overlay = g_steal_pointer (&self->auto_overlay);
+  GST_OBJECT_UNLOCK (self);
+
+  g_clear_pointer (&overlay, gst_vlm_auto_overlay_free);
+}
+
+static GstPad *
+gst_vlm_caption_request_new_pad (
+    GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
+{
+  GstVlmCaption *self = GST_VLM_CAPTION (element);
+
+  /* Whoever asks has other plans for the captions. */
+  drop_auto_overlay (self);
+  return add_text_pad (self, "text");
 }
 
 /* Not gst_pad_set_active(), which does nothing to a pad that has been taken away. */
