@@ -25,8 +25,60 @@ struct _GstVlmFrameReader
 
 /* ---- The copy ----------------------------------------------------------------------------- */
 
+void
+gst_vlm_frame_pool_clear (GstBufferPool **pool)
+{
+  if (*pool == NULL)
+    return;
+  gst_buffer_pool_set_active (*pool, FALSE);
+  gst_clear_object (pool);
+}
+
+/* Makes *pool one of buffers of this size; NULL if that cannot be. */
+static void
+prepare_pool (GstBufferPool **pool, gsize size)
+{
+  GstStructure *config;
+  guint pool_size = 0;
+
+  if (*pool != NULL) {
+    config = gst_buffer_pool_get_config (*pool);
+    gst_buffer_pool_config_get_params (config, NULL, &pool_size, NULL, NULL);
+    gst_structure_free (config);
+  }
+  if (pool_size == size)
+    return;
+
+  gst_vlm_frame_pool_clear (pool);
+  *pool = gst_buffer_pool_new ();
+  config = gst_buffer_pool_get_config (*pool);
+  gst_buffer_pool_config_set_params (config, NULL, size, 0, 0);
+  if (!gst_buffer_pool_set_config (*pool, config) || !gst_buffer_pool_set_active (*pool, TRUE))
+    gst_clear_object (pool);
+}
+
+static GstBuffer *
+allocate (gsize size, GstBufferPool **pool)
+{
+  GstBuffer *buffer = NULL;
+
+  if (pool != NULL)
+    prepare_pool (pool, size);
+  if (pool == NULL || *pool == NULL
+      || gst_buffer_pool_acquire_buffer (*pool, &buffer, NULL) != GST_FLOW_OK)
+    buffer = gst_buffer_new_allocate (NULL, size, NULL);
+
+  return buffer;
+}
+
 GstVlmFrame *
 gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info)
+{
+  return gst_vlm_frame_new_pooled (buffer, info, NULL);
+}
+
+GstVlmFrame *
+gst_vlm_frame_new_pooled (GstBuffer *buffer, const GstVideoInfo *info, GstBufferPool **pool)
 {
   GstVlmFrame *frame = g_new0 (GstVlmFrame, 1);
   GstVideoFrame from, to;
@@ -43,7 +95,7 @@ gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info)
   if (!gst_video_frame_map (&from, (GstVideoInfo *) info, buffer, GST_MAP_READ))
     goto no_frame;
 
-  frame->buffer = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&frame->info), NULL);
+  frame->buffer = allocate (GST_VIDEO_INFO_SIZE (&frame->info), pool);
   if (!gst_video_frame_map (&to, &frame->info, frame->buffer, GST_MAP_WRITE)) {
     gst_video_frame_unmap (&from);
     goto no_frame;

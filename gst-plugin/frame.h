@@ -35,6 +35,17 @@ typedef struct _GstVlmFrame GstVlmFrame;
 /* Copies the pixels of buffer, which has the layout of info; NULL if it cannot be mapped or does
  * not hold such a frame. (transfer full) */
 GstVlmFrame *gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info);
+
+/*
+ * The same with memory that is used again and again: fresh memory would cost more time than the
+ * copy does. *pool is NULL at first, made and replaced here as sizes change, and the caller's.
+ */
+GstVlmFrame *gst_vlm_frame_new_pooled (
+    GstBuffer *buffer, const GstVideoInfo *info, GstBufferPool **pool);
+
+/* Lets go of *pool; frames may still be about. NULL is fine. */
+void gst_vlm_frame_pool_clear (GstBufferPool **pool);
+
 void gst_vlm_frame_free (GstVlmFrame *frame);
 
 /*

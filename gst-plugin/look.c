@@ -127,7 +127,7 @@ describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times, guin
   if (!is_new (self, buffer, &part) && asked == 0)
     return TRUE;
 
-  frame = gst_vlm_frame_new (buffer, &self->info);
+  frame = gst_vlm_frame_new_pooled (buffer, &self->info, &self->pool);
   if (frame == NULL)
     goto no_frame;
   gst_vlm_frame_set_view (frame, &part, self->orientation);

@@ -40,6 +40,7 @@ struct _GstVlmCaption
   gboolean have_caps;
   GstVideoInfo info;
   GstSegment segment;
+  GstBufferPool *pool; /* of copies for the worker */
   GstVlmSelector selector;
   GstVlmScene scene;                     /* of the frame that was handed to the worker last */
   GstVideoOrientationMethod orientation; /* of the stream, from its tags */

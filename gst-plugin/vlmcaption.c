@@ -131,12 +131,10 @@ gst_vlm_caption_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
   added = self->mode == GST_VLM_MODE_SYNC ? self->reported_latency : 0;
   g_mutex_unlock (&self->lock);
 
+  /* Nothing is buffered here: without a queue upstream that lasts for the time of a caption, most
+   * becomes less than least, and the pipeline warns that frames will come late. */
   gst_query_parse_latency (query, &live, &least, &most);
-  least += added;
-  /* Nothing is buffered here, but a source whose buffers do not last is the pipeline's problem. */
-  if (GST_CLOCK_TIME_IS_VALID (most))
-    most = MAX (most, least);
-  gst_query_set_latency (query, live, least, most);
+  gst_query_set_latency (query, live, least + added, most);
 
   return TRUE;
 }
@@ -414,6 +412,7 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
       break;
     case GST_STATE_CHANGE_PAUSED_TO_READY:
       gst_vlm_worker_stop (self->worker);
+      gst_vlm_frame_pool_clear (&self->pool);
       drop_auto_overlay (self);
       break;
     case GST_STATE_CHANGE_READY_TO_NULL:
@@ -506,6 +505,7 @@ gst_vlm_caption_finalize (GObject *object)
   GstVlmCaption *self = GST_VLM_CAPTION (object);
 
   gst_vlm_worker_free (self->worker);
+  gst_vlm_frame_pool_clear (&self->pool);
   gst_vlm_settings_free (self->settings);
   gst_flow_combiner_free (self->combiner);
   g_clear_pointer (&self->answer, gst_vlm_answer_unref);
