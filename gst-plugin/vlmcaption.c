@@ -16,7 +16,8 @@
  *
  * * `text` #gchararray: the caption.
  * * `id` #guint64: number of the described frame among the selected ones.
- * * `timestamp` (in the meta: `pts`) #guint64: timestamp of the described frame.
+ * * `pts` (in the message also as `timestamp`) #guint64: timestamp of the described frame.
+ * * `utc-time` #guint64: when it was taken, in nanoseconds since 1970.
  * * `stream-time`, `running-time` #guint64: of the described frame.
  * * `duration` #guint64: of the described frame (message only).
  * * `age` #guint64: how far video has gone since the described frame: to the buffer that carries
@@ -24,14 +25,16 @@
  * * `latency` #guint64: real time from the selection of the frame to the end of the caption.
  * * `prompt-tokens`, `image-tokens`, `tokens` #guint: length of the prompt with its picture, of
  *   the picture alone, and of what was generated.
- * * `finish-reason` #gchararray: `stop`, `length` or `context`.
+ * * `finish-reason` #gchararray: `stop`, `length`, `context` or `repetition`.
+ * * `partial` #gboolean: the caption still grows (message only).
  * * `dropped` #guint64: selected frames that were given up for newer ones so far (message only).
  * * `model` #gchararray, `builtin-model` #gboolean: what made the caption (message only).
  * * `note` #gchararray: in the first message of the built-in model, what it cannot do.
  *
  * In `async` mode video never waits: one caption is made at a time, one frame waits, and a newer
  * frame takes its place. In `sync` mode each selected frame waits for its caption. `auto` is
- * `sync` where the source is not live and nothing in the pipeline waits for the clock.
+ * `sync` where the source is not live and nothing in the pipeline waits for the clock. The action
+ * signal #GstVlmCaption::trigger has the next frame described in either.
  *
  * ## Example launch lines
  * |[

@@ -85,11 +85,11 @@ test_survives (void)
                   "t. ! queue ! videoscale ! video/x-raw,width=32 ! fakesink name=b");
 }
 
+#if GST_CHECK_VERSION(1, 24, 0)
 /* From 1.24 on a custom meta can be written to bytes and read again. */
 static void
 test_serialised (void)
 {
-#if GST_CHECK_VERSION(1, 24, 0)
   Fixture *f = fixture_new ("mode", "sync", "prompt", "P", NULL);
   GByteArray *bytes = g_byte_array_new ();
   GstBuffer *out, *read = gst_buffer_new ();
@@ -106,10 +106,8 @@ test_serialised (void)
   gst_buffer_unref (out);
   g_byte_array_unref (bytes);
   fixture_free (f);
-#else
-  g_test_skip ("GStreamer writes metas to bytes from 1.24 on");
-#endif
 }
+#endif
 
 int
 main (int argc, char **argv)
@@ -119,7 +117,9 @@ main (int argc, char **argv)
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
   g_test_add_func ("/meta/survives", test_survives);
+#if GST_CHECK_VERSION(1, 24, 0)
   g_test_add_func ("/meta/serialised", test_serialised);
+#endif
 
   return g_test_run ();
 }
