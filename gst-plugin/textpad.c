@@ -45,6 +45,7 @@ struct _GstVlmTextPad
   gboolean reverse; /* the segment is played backwards: no text */
   gboolean started; /* the peer has data of this segment to preroll on */
   gboolean ended;   /* video has ended */
+  gboolean over;    /* the end of this stream has been queued: the next one must be a new one */
   gboolean late;    /* linked after that, and nothing has been sent since */
 
   gint64 frame_since;  /* when the frame came that downstream has not taken; 0: none */
@@ -81,6 +82,15 @@ put_stream_start (GstVlmTextPad *self)
 
   self->need_stream_start = FALSE;
   self->need_segment = TRUE;
+  self->over = FALSE;
+}
+
+/* Called with the lock. */
+static void
+put_eos (GstVlmTextPad *self)
+{
+  g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
+  self->over = TRUE;
 }
 
 /* Called with the lock. */
@@ -93,12 +103,12 @@ put_stream_events (GstVlmTextPad *self)
   if (self->need_segment && self->segment != NULL) {
     const GstSegment *segment;
 
-    g_queue_push_tail (&self->plan.out, gst_event_ref (self->segment));
+    /* A copy: a pad does not send the very event again, which a new stream start calls for. */
+    g_queue_push_tail (&self->plan.out, gst_event_copy (self->segment));
     gst_event_parse_segment (self->segment, &segment);
     if (segment->rate < 0)
-      /* Text has no place in time that runs backwards. The gap puts the text position where all
-       * frames lie before it, so that no overlay waits for text. */
-      g_queue_push_tail (&self->plan.out, gst_event_new_gap (segment->start, 1));
+      /* Text has no place in time that runs backwards, and nobody shall wait for any. */
+      put_eos (self);
     self->need_segment = FALSE;
   }
 }
@@ -284,7 +294,7 @@ wait_for_item (GstVlmTextPad *self)
     if (self->eos_deadline != 0) {
       if (is_drained (self)) {
         gst_vlm_text_plan_finish (&self->plan);
-        g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
+        put_eos (self);
         self->eos_deadline = 0;
       } else {
         g_cond_wait_until (&self->cond, &self->lock, now + EOS_POLL);
@@ -368,6 +378,8 @@ gst_vlm_text_pad_segment (GstVlmTextPad *self, GstEvent *event, guint serial)
   gst_vlm_text_plan_restart (&self->plan);
   gst_event_replace (&self->segment, event);
   self->need_segment = TRUE;
+  if (self->over)
+    self->need_stream_start = TRUE;
   self->reverse = segment->rate < 0;
   self->started = FALSE;
   self->ended = FALSE;
@@ -470,9 +482,11 @@ gst_vlm_text_pad_eos (GstVlmTextPad *self)
   }
 
   put_stream_events (self);
-  if (self->plan.rules.style == GST_VLM_TEXT_HELD) {
+  if (self->over) {
+    wake_unlock (self);
+  } else if (self->plan.rules.style == GST_VLM_TEXT_HELD) {
     /* No frame is left that a late caption could be shown with. */
-    g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
+    put_eos (self);
     if (gst_vlm_text_rules_is_kept (&self->plan.rules))
       send_all_unlock (self);
     else
@@ -506,6 +520,7 @@ forget_stream (GstVlmTextPad *self)
   gst_clear_event (&self->segment);
   /* Its events may have been queued and never sent. */
   self->need_stream_start = TRUE;
+  self->over = FALSE;
   self->reverse = FALSE;
   self->started = FALSE;
   self->ended = FALSE;
