@@ -41,10 +41,10 @@
  * gst-launch-1.0 -m videotestsrc pattern=ball num-buffers=90 ! vlmcaption ! fakesink
  * ]| Prints a caption a second as messages.
  * |[
- * gst-launch-1.0 videotestsrc pattern=ball ! vlmcaption : textoverlay ! videoconvert ! autovideosink
- * ]| Shows the captions on the video. The colon links both pads, video and text.
+ * gst-launch-1.0 videotestsrc pattern=ball ! vlmcaption ! textoverlay ! videoconvert ! autovideosink
+ * ]| Shows the captions on the video: they are linked to an overlay downstream that nobody feeds.
  * |[
- * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! vlmcaption name=v interval=2000000000 ! fakesink v.text ! filesink location=captions.txt
+ * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! vlmcaption name=v interval=2000000000 ! fakesink v.text ! srtenc ! filesink location=captions.srt
  * ]| Writes the captions of a recorded file.
  *
  * Since: 0.1
