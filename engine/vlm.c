@@ -18,6 +18,8 @@ vlm_finish_reason_name (VlmFinishReason reason)
       return "context";
     case VLM_FINISH_CANCELLED:
       return "cancelled";
+    case VLM_FINISH_REPETITION:
+      return "repetition";
   }
   return NULL;
 }

@@ -139,6 +139,12 @@ void vlm_model_get_info (const VlmModel *model, VlmModelInfo *info);
 /* (transfer none) */
 const VlmTokenizer *vlm_model_get_tokenizer (const VlmModel *model);
 
+/*
+ * How many CPUs this process may use, by its affinity and its control group: what n_threads = 0
+ * stands for.
+ */
+guint vlm_count_cpus (void);
+
 /* ---- Session ------------------------------------------------------------------------------ */
 
 typedef struct _VlmSession VlmSession;
@@ -156,10 +162,11 @@ typedef enum
   VLM_FINISH_STOP,    /* the model ended its answer */
   VLM_FINISH_LENGTH,  /* max_tokens reached */
   VLM_FINISH_CONTEXT, /* the model's context is full */
-  VLM_FINISH_CANCELLED
+  VLM_FINISH_CANCELLED,
+  VLM_FINISH_REPETITION /* the answer went round in a loop; the text has one round of it */
 } VlmFinishReason;
 
-/* "stop", "length", "context", "cancelled" */
+/* "stop", "length", "context", "cancelled", "repetition" */
 const gchar *vlm_finish_reason_name (VlmFinishReason reason);
 
 /* Which of the reference's two ways of resampling 8-bit pictures is taken. */
@@ -193,12 +200,15 @@ typedef struct
 
   guint n_threads;     /* 0: the CPUs that this process may use */
   guint prefill_chunk; /* tokens handed through the decoder at once, at most 4096; 0: 128 */
+
+  gboolean end_loops; /* ends an answer that repeats itself, see VLM_FINISH_REPETITION */
+  gint nice;          /* least niceness, 0 to 19, of the calling thread and of those of the pool */
 } VlmRequest;
 
 #define VLM_REQUEST_INIT                                                                           \
   {                                                                                                \
     NULL, NULL, NULL, 0, -1, -1, -1, -1, -1, -1, 0, -1, -1, VLM_TILING_AUTO, -1, -1, -1,           \
-        VLM_RESAMPLE_DEFAULT, 0, 0                                                                 \
+        VLM_RESAMPLE_DEFAULT, 0, 0, FALSE, 0                                                       \
   }
 
 typedef struct
@@ -233,7 +243,8 @@ typedef enum
 /*
  * What a caller may watch while an answer is made. Every function may be NULL; all are called from
  * the calling thread.
- * text: the answer so far grew by delta (whole UTF-8 characters).
+ * text: the answer so far grew by delta (whole UTF-8 characters). The result's text may be shorter
+ * in the end: without blanks at its ends, and without a loop's further rounds.
  * array: one stage's output; name is "crop", "patches" or "tower" with the crop's index, or
  * "image_embeds", "input_ids", "logits", "output_ids" with index 0. data is borrowed.
  */

@@ -21,6 +21,7 @@ typedef struct
   GstClockTime duration; /* the buffer's, else that of the caps' frame rate */
   GstClockTime stream_time;
   GstClockTime running_time;
+  GstClockTime utc_time; /* when it was taken, ns since 1970 */
 } GstVlmTimes;
 
 typedef struct
@@ -30,11 +31,12 @@ typedef struct
   guint64 id;   /* counts the selected frames of one element, from 1 */
   guint serial; /* the part of the stream (between segments) it belongs to */
   GstVlmTimes times;
-  gchar *text;           /* valid UTF-8, may be empty */
+  gchar *text;           /* valid UTF-8, may be empty; as it is to be shown */
   guint n_prompt_tokens; /* picture included */
   guint n_image_tokens;
   guint n_tokens;       /* generated, the end token included */
   GstClockTime latency; /* from the selection of the frame to the end of the caption */
+  GstClockTime work;    /* the part of it that the frame did not wait */
   VlmFinishReason finish_reason;
 } GstVlmAnswer;
 

@@ -31,6 +31,7 @@ gst_vlm_caption_meta_attach (GstBuffer *buffer, const GstVlmAnswer *answer, cons
       "text", G_TYPE_STRING, answer->text,
       "id", G_TYPE_UINT64, answer->id,
       "pts", G_TYPE_UINT64, answer->times.pts,
+      "utc-time", G_TYPE_UINT64, answer->times.utc_time,
       "stream-time", G_TYPE_UINT64, answer->times.stream_time,
       "running-time", G_TYPE_UINT64, answer->times.running_time,
       "age", G_TYPE_UINT64, gst_vlm_answer_age (answer, now),

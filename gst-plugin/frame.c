@@ -8,6 +8,8 @@ struct _GstVlmFrame
 {
   GstVideoInfo info; /* of buffer: rows without the source's padding */
   GstBuffer *buffer;
+  GstVideoRectangle part;
+  GstVideoOrientationMethod orientation;
 };
 
 struct _GstVlmFrameReader
@@ -18,12 +20,65 @@ struct _GstVlmFrameReader
   GstVideoConverter *converter; /* NULL: the bytes are picked out without arithmetic */
   GstBuffer *rgb;               /* has the layout of to */
   GstVideoFrame mapped;         /* rgb, for as long as have_layout */
+  guint8 *turned;               /* the last view that had to be turned */
 };
 
 /* ---- The copy ----------------------------------------------------------------------------- */
 
+void
+gst_vlm_frame_pool_clear (GstBufferPool **pool)
+{
+  if (*pool == NULL)
+    return;
+  gst_buffer_pool_set_active (*pool, FALSE);
+  gst_clear_object (pool);
+}
+
+/* Makes *pool one of buffers of this size; NULL if that cannot be. */
+static void
+prepare_pool (GstBufferPool **pool, gsize size)
+{
+  GstStructure *config;
+  guint pool_size = 0;
+
+  if (*pool != NULL) {
+    config = gst_buffer_pool_get_config (*pool);
+    gst_buffer_pool_config_get_params (config, NULL, &pool_size, NULL, NULL);
+    gst_structure_free (config);
+  }
+  if (pool_size == size)
+    return;
+
+  gst_vlm_frame_pool_clear (pool);
+  *pool = gst_buffer_pool_new ();
+  config = gst_buffer_pool_get_config (*pool);
+  gst_buffer_pool_config_set_params (config, NULL, size, 0, 0);
+  if (!gst_buffer_pool_set_config (*pool, config) || !gst_buffer_pool_set_active (*pool, TRUE))
+    gst_clear_object (pool);
+}
+
+static GstBuffer *
+allocate (gsize size, GstBufferPool **pool)
+{
+  GstBuffer *buffer = NULL;
+
+  if (pool != NULL)
+    prepare_pool (pool, size);
+  if (pool == NULL || *pool == NULL
+      || gst_buffer_pool_acquire_buffer (*pool, &buffer, NULL) != GST_FLOW_OK)
+    buffer = gst_buffer_new_allocate (NULL, size, NULL);
+
+  return buffer;
+}
+
 GstVlmFrame *
 gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info)
+{
+  return gst_vlm_frame_new_pooled (buffer, info, NULL);
+}
+
+GstVlmFrame *
+gst_vlm_frame_new_pooled (GstBuffer *buffer, const GstVideoInfo *info, GstBufferPool **pool)
 {
   GstVlmFrame *frame = g_new0 (GstVlmFrame, 1);
   GstVideoFrame from, to;
@@ -32,13 +87,15 @@ gst_vlm_frame_new (GstBuffer *buffer, const GstVideoInfo *info)
   gst_video_info_set_interlaced_format (&frame->info, GST_VIDEO_INFO_FORMAT (info),
       GST_VIDEO_INFO_INTERLACE_MODE (info), GST_VIDEO_INFO_WIDTH (info),
       GST_VIDEO_INFO_HEIGHT (info));
+  frame->part.w = GST_VIDEO_INFO_WIDTH (info);
+  frame->part.h = GST_VIDEO_INFO_HEIGHT (info);
   frame->info.colorimetry = info->colorimetry;
   frame->info.chroma_site = info->chroma_site;
 
   if (!gst_video_frame_map (&from, (GstVideoInfo *) info, buffer, GST_MAP_READ))
     goto no_frame;
 
-  frame->buffer = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&frame->info), NULL);
+  frame->buffer = allocate (GST_VIDEO_INFO_SIZE (&frame->info), pool);
   if (!gst_video_frame_map (&to, &frame->info, frame->buffer, GST_MAP_WRITE)) {
     gst_video_frame_unmap (&from);
     goto no_frame;
@@ -67,6 +124,14 @@ gst_vlm_frame_free (GstVlmFrame *frame)
   g_free (frame);
 }
 
+void
+gst_vlm_frame_set_view (
+    GstVlmFrame *frame, const GstVideoRectangle *part, GstVideoOrientationMethod orientation)
+{
+  frame->part = *part;
+  frame->orientation = orientation;
+}
+
 /* ---- RGB ---------------------------------------------------------------------------------- */
 
 GstVlmFrameReader *
@@ -89,6 +154,7 @@ void
 gst_vlm_frame_reader_free (GstVlmFrameReader *reader)
 {
   forget_layout (reader);
+  g_free (reader->turned);
   g_free (reader);
 }
 
@@ -172,6 +238,54 @@ pick_bytes (const GstVideoFrame *from, GstVideoFrame *to)
   }
 }
 
+/* ---- The view ----------------------------------------------------------------------------- */
+
+/* How a turned picture is read: the first pixel, and the steps along a row and from row to row. */
+typedef struct
+{
+  gint x, y;
+  gint x_of_column, y_of_column;
+  gint x_of_row, y_of_row;
+} Walk;
+
+/* Indexed by GstVideoOrientationMethod, up to the last that turns. x and y: 1 is the far edge. */
+static const Walk walks[] = {
+  [GST_VIDEO_ORIENTATION_IDENTITY] = { 0, 0, 1, 0, 0, 1 },
+  [GST_VIDEO_ORIENTATION_90R] = { 0, 1, 0, -1, 1, 0 },
+  [GST_VIDEO_ORIENTATION_180] = { 1, 1, -1, 0, 0, -1 },
+  [GST_VIDEO_ORIENTATION_90L] = { 1, 0, 0, 1, -1, 0 },
+  [GST_VIDEO_ORIENTATION_HORIZ] = { 1, 0, -1, 0, 0, 1 },
+  [GST_VIDEO_ORIENTATION_VERT] = { 0, 1, 1, 0, 0, -1 },
+  [GST_VIDEO_ORIENTATION_UL_LR] = { 0, 0, 0, 1, 1, 0 },
+  [GST_VIDEO_ORIENTATION_UR_LL] = { 1, 1, 0, -1, -1, 0 },
+};
+
+/* Replaces image by its turned copy. */
+static void
+turn (GstVlmFrameReader *reader, const Walk *walk, VlmImage *image)
+{
+  gint width = image->width, height = image->height;
+  gssize stride = image->stride;
+  gssize step = 3 * walk->x_of_column + stride * walk->y_of_column;
+  gssize row_step = 3 * walk->x_of_row + stride * walk->y_of_row;
+  const guint8 *row = image->pixels + 3 * walk->x * (width - 1) + stride * walk->y * (height - 1);
+  guint8 *out;
+  guint x, y;
+
+  reader->turned = g_realloc (reader->turned, (gsize) 3 * width * height);
+  out = reader->turned;
+  image->width = walk->x_of_column != 0 ? width : height;
+  image->height = walk->x_of_column != 0 ? height : width;
+  for (y = 0; y < image->height; y++, row += row_step) {
+    const guint8 *in = row;
+
+    for (x = 0; x < image->width; x++, in += step, out += 3)
+      memcpy (out, in, 3);
+  }
+  image->pixels = reader->turned;
+  image->stride = (gsize) 3 * image->width;
+}
+
 gboolean
 gst_vlm_frame_reader_read (
     GstVlmFrameReader *reader, const GstVlmFrame *frame, VlmImage *image, GError **error)
@@ -196,8 +310,12 @@ gst_vlm_frame_reader_read (
 
   image->pixels = GST_VIDEO_FRAME_PLANE_DATA (&reader->mapped, 0);
   image->stride = GST_VIDEO_FRAME_PLANE_STRIDE (&reader->mapped, 0);
-  image->width = GST_VIDEO_FRAME_WIDTH (&reader->mapped);
-  image->height = GST_VIDEO_FRAME_HEIGHT (&reader->mapped);
+  image->pixels += image->stride * frame->part.y + 3 * frame->part.x;
+  image->width = frame->part.w;
+  image->height = frame->part.h;
+  if (frame->orientation > GST_VIDEO_ORIENTATION_IDENTITY
+      && frame->orientation < G_N_ELEMENTS (walks))
+    turn (reader, &walks[frame->orientation], image);
 
   return TRUE;
 }

@@ -17,25 +17,45 @@ gst_vlm_message_post_caption (
   GstStructure *structure = gst_structure_new ("vlmcaption",
       "text", G_TYPE_STRING, answer->text,
       "id", G_TYPE_UINT64, answer->id,
+      "partial", G_TYPE_BOOLEAN, context->partial,
       "timestamp", G_TYPE_UINT64, answer->times.pts,
+      "pts", G_TYPE_UINT64, answer->times.pts,
+      "utc-time", G_TYPE_UINT64, answer->times.utc_time,
       "stream-time", G_TYPE_UINT64, answer->times.stream_time,
       "running-time", G_TYPE_UINT64, answer->times.running_time,
       "duration", G_TYPE_UINT64, answer->times.duration,
       "age", G_TYPE_UINT64, context->age,
       "latency", G_TYPE_UINT64, answer->latency,
-      "prompt-tokens", G_TYPE_UINT, answer->n_prompt_tokens,
-      "image-tokens", G_TYPE_UINT, answer->n_image_tokens,
-      "tokens", G_TYPE_UINT, answer->n_tokens,
-      "finish-reason", G_TYPE_STRING, vlm_finish_reason_name (answer->finish_reason),
       "dropped", G_TYPE_UINT64, context->dropped,
       "model", G_TYPE_STRING, context->model,
       "builtin-model", G_TYPE_BOOLEAN, context->builtin, NULL);
   /* clang-format on */
 
+  /* What is not known before the end. */
+  if (!context->partial) {
+    /* clang-format off */
+    gst_structure_set (structure,
+        "prompt-tokens", G_TYPE_UINT, answer->n_prompt_tokens,
+        "image-tokens", G_TYPE_UINT, answer->n_image_tokens,
+        "tokens", G_TYPE_UINT, answer->n_tokens,
+        "finish-reason", G_TYPE_STRING, vlm_finish_reason_name (answer->finish_reason), NULL);
+    /* clang-format on */
+  }
   if (context->note != NULL)
     gst_structure_set (structure, "note", G_TYPE_STRING, context->note, NULL);
 
   gst_element_post_message (element, gst_message_new_element (GST_OBJECT (element), structure));
+}
+
+void
+gst_vlm_message_post_drops (GstElement *element, gboolean live, const GstVlmTimes *times,
+    guint64 completed, guint64 dropped)
+{
+  GstMessage *message = gst_message_new_qos (GST_OBJECT (element), live, times->running_time,
+      times->stream_time, times->pts, times->duration);
+
+  gst_message_set_qos_stats (message, GST_FORMAT_BUFFERS, completed, dropped);
+  gst_element_post_message (element, message);
 }
 
 void

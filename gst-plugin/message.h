@@ -20,11 +20,16 @@ typedef struct
   const gchar *model; /* path */
   gboolean builtin;
   const gchar *note; /* NULL, or what a reader should know about the model */
+  gboolean partial;  /* the caption still grows */
 } GstVlmMessageContext;
 
 /* Posts the element message "vlmcaption". */
 void gst_vlm_message_post_caption (
     GstElement *element, const GstVlmAnswer *answer, const GstVlmMessageContext *context);
+
+/* Posts a QOS message about a frame that was given up for a newer one, or for the load's sake. */
+void gst_vlm_message_post_drops (GstElement *element, gboolean live, const GstVlmTimes *times,
+    guint64 completed, guint64 dropped);
 
 /* Posts a PROGRESS message with the code "load". */
 void gst_vlm_message_post_progress (

@@ -52,7 +52,8 @@ gst_vlm_selector_select (GstVlmSelector *selector, GstClockTime pts, GstClockTim
   if (!first)
     selector->due = MIN (selector->due, gst_vlm_clock_time_add (selector->last_selected, interval));
 
-  selected = first || time >= selector->due || jumped_back (selector, time, interval);
+  selected = GST_CLOCK_TIME_IS_VALID (interval)
+      && (first || time >= selector->due || jumped_back (selector, time, interval));
   if (selected) {
     GstClockTime next = first ? 0 : gst_vlm_clock_time_add (selector->due, interval);
 

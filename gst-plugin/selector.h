@@ -29,7 +29,8 @@ void gst_vlm_selector_reset (GstVlmSelector *selector);
 
 /*
  * Whether to describe this frame. Must be asked once for each frame, in order. pts and duration
- * may be GST_CLOCK_TIME_NONE; clock is any monotonic time in ns; interval 0 selects every frame.
+ * may be GST_CLOCK_TIME_NONE; clock is any monotonic time in ns; interval 0 selects every frame,
+ * NONE none at all.
  */
 gboolean gst_vlm_selector_select (GstVlmSelector *selector, GstClockTime pts, GstClockTime duration,
     GstClockTime clock, GstClockTime interval);

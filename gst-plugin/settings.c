@@ -8,9 +8,17 @@
 #define DEFAULT_INTERVAL GST_SECOND
 #define DEFAULT_MODE GST_VLM_MODE_AUTO
 #define DEFAULT_POST_MESSAGES GST_VLM_POST_ALL
+#define DEFAULT_PARTIAL_CAPTIONS FALSE
+#define DEFAULT_SCENE_THRESHOLD 0
+#define DEFAULT_MAX_LOAD 100
+#define DEFAULT_IDLE_UNLOAD 0
+#define DEFAULT_NICE 0
 #define DEFAULT_THREADS 0
 #define DEFAULT_PRECISION VLM_PRECISION_AUTO
 #define DEFAULT_TILING VLM_TILING_AUTO
+#define DEFAULT_AUTO_OVERLAY TRUE
+#define DEFAULT_TEXT_TIMING GST_VLM_TEXT_TIMING_AUTO
+#define DEFAULT_TEXT_MAX_DURATION (10 * GST_SECOND)
 #define AS_THE_MODEL_SAYS -1
 /* Limits of the engine, which refuses every frame beyond them. */
 #define LEAST_PENALTY 0.01
@@ -36,6 +44,15 @@ enum
   PROP_THREADS,
   PROP_PRECISION,
   PROP_POST_MESSAGES,
+  PROP_PARTIAL_CAPTIONS,
+  PROP_SCENE_THRESHOLD,
+  PROP_ROI,
+  PROP_MAX_LOAD,
+  PROP_IDLE_UNLOAD,
+  PROP_NICE,
+  PROP_AUTO_OVERLAY,
+  PROP_TEXT_TIMING,
+  PROP_TEXT_MAX_DURATION,
   N_PROPERTIES
 };
 
@@ -55,6 +72,13 @@ static const GEnumValue post_values[] = {
   { GST_VLM_POST_NONE, "No messages", "none" },
   { GST_VLM_POST_ALL, "A message for each caption", "all" },
   { GST_VLM_POST_CHANGED, "A message when the text differs from the last one", "changed" },
+  { 0, NULL, NULL },
+};
+
+static const GEnumValue text_timing_values[] = {
+  { GST_VLM_TEXT_TIMING_AUTO, "display towards an overlay, else frame", "auto" },
+  { GST_VLM_TEXT_TIMING_FRAME, "From the described frame to the next caption", "frame" },
+  { GST_VLM_TEXT_TIMING_DISPLAY, "From the moment at which it can be shown", "display" },
   { 0, NULL, NULL },
 };
 
@@ -110,6 +134,14 @@ tiling_get_type (void)
 }
 
 static GType
+text_timing_get_type (void)
+{
+  static gsize type = 0;
+
+  return enum_type (&type, "GstVlmCaptionTextTiming", text_timing_values);
+}
+
+static GType
 precision_get_type (void)
 {
   static gsize type = 0;
@@ -134,9 +166,18 @@ gst_vlm_settings_new (void)
   settings->interval = DEFAULT_INTERVAL;
   settings->mode = DEFAULT_MODE;
   settings->post_messages = DEFAULT_POST_MESSAGES;
+  settings->partial_captions = DEFAULT_PARTIAL_CAPTIONS;
+  settings->scene_threshold = DEFAULT_SCENE_THRESHOLD;
+  gst_vlm_region_parse (&settings->region, NULL, NULL);
+  settings->max_load = DEFAULT_MAX_LOAD;
+  settings->idle_unload = DEFAULT_IDLE_UNLOAD;
+  settings->nice = DEFAULT_NICE;
   settings->threads = DEFAULT_THREADS;
   settings->precision = DEFAULT_PRECISION;
   settings->tiling = DEFAULT_TILING;
+  settings->auto_overlay = DEFAULT_AUTO_OVERLAY;
+  settings->text_timing = DEFAULT_TEXT_TIMING;
+  settings->text_max_duration = DEFAULT_TEXT_MAX_DURATION;
   settings->max_tokens = AS_THE_MODEL_SAYS;
   settings->temperature = AS_THE_MODEL_SAYS;
   settings->top_k = AS_THE_MODEL_SAYS;
@@ -158,6 +199,7 @@ gst_vlm_settings_copy (const GstVlmSettings *settings)
   copy->model = g_strdup (settings->model);
   copy->prompt = g_strdup (settings->prompt);
   copy->system_prompt = g_strdup (settings->system_prompt);
+  copy->roi = g_strdup (settings->roi);
 
   return copy;
 }
@@ -168,6 +210,7 @@ gst_vlm_settings_free (GstVlmSettings *settings)
   g_free (settings->model);
   g_free (settings->prompt);
   g_free (settings->system_prompt);
+  g_free (settings->roi);
   g_free (settings);
 }
 
@@ -203,6 +246,8 @@ gst_vlm_settings_fill_request (const GstVlmSettings *settings, VlmRequest *reque
     request->min_image_tokens = MIN (settings->min_image_tokens, settings->max_image_tokens);
   request->tiling = settings->tiling;
   request->n_threads = settings->threads;
+  request->nice = settings->nice;
+  request->end_loops = TRUE;
 }
 
 /* ---- GObject properties ------------------------------------------------------------------- */
@@ -227,8 +272,9 @@ install_general (GObjectClass *klass)
   g_object_class_install_property (klass, PROP_INTERVAL,
       g_param_spec_uint64 ("interval", "Interval",
           "Time from one selected frame to the next by their timestamps, in nanoseconds. The first "
-          "frame is always selected; 0 selects every frame.",
-          0, G_MAXUINT64 - 1, DEFAULT_INTERVAL, PLAYING));
+          "frame is always selected; 0 selects every frame, the largest value none but those that "
+          "the signal \"trigger\" asks for.",
+          0, G_MAXUINT64, DEFAULT_INTERVAL, PLAYING));
   g_object_class_install_property (klass, PROP_MODE,
       g_param_spec_enum ("mode", "Mode",
           "Whether video waits for captions. auto is sync where the source is not live and no "
@@ -246,6 +292,67 @@ install_general (GObjectClass *klass)
       g_param_spec_enum ("post-messages", "Post messages",
           "For which captions an element message \"vlmcaption\" is posted on the bus.",
           gst_vlm_post_get_type (), DEFAULT_POST_MESSAGES, PLAYING));
+}
+
+static void
+install_text (GObjectClass *klass)
+{
+  g_object_class_install_property (klass, PROP_AUTO_OVERLAY,
+      g_param_spec_boolean ("auto-overlay", "Automatic overlay",
+          "Whether going to PAUSED links the captions to the first overlay downstream that has no "
+          "text of its own, if the text pad has not been requested.",
+          DEFAULT_AUTO_OVERLAY, READY));
+  g_object_class_install_property (klass, PROP_TEXT_TIMING,
+      g_param_spec_enum ("text-timing", "Text timing",
+          "Which times captions on the text pad have: those of the frames that they describe, for "
+          "files, or those at which they can be shown, for overlays. auto looks at who takes them.",
+          text_timing_get_type (), DEFAULT_TEXT_TIMING, READY));
+  g_object_class_install_property (klass, PROP_TEXT_MAX_DURATION,
+      g_param_spec_uint64 ("text-max-duration", "Maximum text duration",
+          "Longest duration of a caption on the text pad in nanoseconds, except towards an "
+          "overlay, "
+          "which shows it until the next.",
+          GST_MSECOND, G_MAXUINT64 - 1, DEFAULT_TEXT_MAX_DURATION, READY));
+}
+
+static void
+install_selection (GObjectClass *klass)
+{
+  g_object_class_install_property (klass, PROP_SCENE_THRESHOLD,
+      g_param_spec_double ("scene-threshold", "Scene threshold",
+          "A selected frame is described only if its brightness differs at least this much, on "
+          "average over the picture, from the frame described last: 0 describes every selected "
+          "frame, 1 is the step from black to white. The last caption stays in force.",
+          0, 1, DEFAULT_SCENE_THRESHOLD, PLAYING));
+  g_object_class_install_property (klass, PROP_ROI,
+      g_param_spec_string ("roi", "Region of interest",
+          "The part of the frame that is described: x,y,width,height, in fractions of the frame "
+          "if none is above 1, else in pixels. Unset, it is the whole frame.",
+          NULL, PLAYING));
+  g_object_class_install_property (klass, PROP_PARTIAL_CAPTIONS,
+      g_param_spec_boolean ("partial-captions", "Partial captions",
+          "Whether messages are also posted while a caption grows, at most five a second.",
+          DEFAULT_PARTIAL_CAPTIONS, PLAYING));
+}
+
+static void
+install_budget (GObjectClass *klass)
+{
+  g_object_class_install_property (klass, PROP_MAX_LOAD,
+      g_param_spec_uint ("max-load", "Maximum load",
+          "Share of the CPUs that the process may use which captions of this element take on "
+          "average, in percent. 100 is no limit.",
+          1, 100, DEFAULT_MAX_LOAD, PLAYING));
+  g_object_class_install_property (klass, PROP_IDLE_UNLOAD,
+      g_param_spec_uint64 ("idle-unload", "Idle unload",
+          "The element lets go of its model when it has made no caption for this long, in "
+          "nanoseconds, and loads it again for the next one. 0 is never.",
+          0, G_MAXUINT64 - 1, DEFAULT_IDLE_UNLOAD, PLAYING));
+  g_object_class_install_property (klass, PROP_NICE,
+      g_param_spec_int ("nice", "Nice",
+          "Least niceness of the threads that make captions, so that decoding and display come "
+          "first. A thread cannot take niceness back.",
+          0, 19, DEFAULT_NICE, PLAYING));
 }
 
 static void
@@ -312,6 +419,9 @@ guint
 gst_vlm_settings_install (GObjectClass *klass)
 {
   install_general (klass);
+  install_selection (klass);
+  install_budget (klass);
+  install_text (klass);
   install_sampling (klass);
   install_picture (klass);
 
@@ -354,6 +464,40 @@ take_double (gdouble *field, const GValue *value, gdouble least, const gchar **r
 }
 
 static gboolean
+take_roi (GstVlmSettings *settings, const GValue *value, const gchar **refused)
+{
+  if (!gst_vlm_region_parse (&settings->region, g_value_get_string (value), refused))
+    return FALSE;
+  take_string (&settings->roi, value);
+  return TRUE;
+}
+
+static gboolean
+set_budget (GstVlmSettings *settings, guint id, const GValue *value)
+{
+  switch (id) {
+    case PROP_SCENE_THRESHOLD:
+      settings->scene_threshold = g_value_get_double (value);
+      break;
+    case PROP_PARTIAL_CAPTIONS:
+      settings->partial_captions = g_value_get_boolean (value);
+      break;
+    case PROP_MAX_LOAD:
+      settings->max_load = g_value_get_uint (value);
+      break;
+    case PROP_IDLE_UNLOAD:
+      settings->idle_unload = g_value_get_uint64 (value);
+      break;
+    case PROP_NICE:
+      settings->nice = g_value_get_int (value);
+      break;
+    default:
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
 set_general (GstVlmSettings *settings, guint id, const GValue *value)
 {
   switch (id) {
@@ -389,8 +533,17 @@ set_general (GstVlmSettings *settings, guint id, const GValue *value)
     case PROP_POST_MESSAGES:
       settings->post_messages = g_value_get_enum (value);
       break;
+    case PROP_AUTO_OVERLAY:
+      settings->auto_overlay = g_value_get_boolean (value);
+      break;
+    case PROP_TEXT_TIMING:
+      settings->text_timing = g_value_get_enum (value);
+      break;
+    case PROP_TEXT_MAX_DURATION:
+      settings->text_max_duration = g_value_get_uint64 (value);
+      break;
     default:
-      return FALSE;
+      return set_budget (settings, id, value);
   }
   return TRUE;
 }
@@ -402,6 +555,8 @@ gst_vlm_settings_set (
   *refused = NULL;
 
   switch (id) {
+    case PROP_ROI:
+      return take_roi (settings, value, refused);
     case PROP_MAX_TOKENS:
       return take_int (&settings->max_tokens, value, 1, refused);
     case PROP_TOP_K:
@@ -421,6 +576,34 @@ gst_vlm_settings_set (
     default:
       return set_general (settings, id, value);
   }
+}
+
+static gboolean
+get_budget (const GstVlmSettings *settings, guint id, GValue *value)
+{
+  switch (id) {
+    case PROP_SCENE_THRESHOLD:
+      g_value_set_double (value, settings->scene_threshold);
+      break;
+    case PROP_ROI:
+      g_value_set_string (value, settings->roi);
+      break;
+    case PROP_PARTIAL_CAPTIONS:
+      g_value_set_boolean (value, settings->partial_captions);
+      break;
+    case PROP_MAX_LOAD:
+      g_value_set_uint (value, settings->max_load);
+      break;
+    case PROP_IDLE_UNLOAD:
+      g_value_set_uint64 (value, settings->idle_unload);
+      break;
+    case PROP_NICE:
+      g_value_set_int (value, settings->nice);
+      break;
+    default:
+      return FALSE;
+  }
+  return TRUE;
 }
 
 static gboolean
@@ -455,7 +638,7 @@ get_numbers (const GstVlmSettings *settings, guint id, GValue *value)
       g_value_set_int64 (value, settings->seed);
       break;
     default:
-      return FALSE;
+      return get_budget (settings, id, value);
   }
   return TRUE;
 }
@@ -490,6 +673,15 @@ gst_vlm_settings_get (const GstVlmSettings *settings, guint id, GValue *value)
       break;
     case PROP_POST_MESSAGES:
       g_value_set_enum (value, settings->post_messages);
+      break;
+    case PROP_AUTO_OVERLAY:
+      g_value_set_boolean (value, settings->auto_overlay);
+      break;
+    case PROP_TEXT_TIMING:
+      g_value_set_enum (value, settings->text_timing);
+      break;
+    case PROP_TEXT_MAX_DURATION:
+      g_value_set_uint64 (value, settings->text_max_duration);
       break;
     default:
       return get_numbers (settings, id, value);

@@ -12,6 +12,7 @@
 #include <gst/gst.h>
 
 #include "engine/vlm.h"
+#include "region.h"
 
 G_BEGIN_DECLS
 
@@ -29,6 +30,13 @@ typedef enum
   GST_VLM_POST_CHANGED
 } GstVlmPost;
 
+typedef enum
+{
+  GST_VLM_TEXT_TIMING_AUTO,
+  GST_VLM_TEXT_TIMING_FRAME,
+  GST_VLM_TEXT_TIMING_DISPLAY
+} GstVlmTextTiming;
+
 GType gst_vlm_mode_get_type (void);
 GType gst_vlm_post_get_type (void);
 
@@ -39,13 +47,23 @@ typedef struct
 {
   gchar *model; /* NULL: VLMCAPTION_MODEL, else the built-in one */
   gchar *prompt;
-  gchar *system_prompt; /* NULL: none */
-  GstClockTime interval;
+  gchar *system_prompt;    /* NULL: none */
+  GstClockTime interval;   /* NONE: only frames that are asked for */
+  gdouble scene_threshold; /* 0: off */
+  gchar *roi;              /* as it was set; NULL: the whole picture */
+  GstVlmRegion region;     /* what roi says */
   GstVlmMode mode;
   GstVlmPost post_messages;
+  gboolean partial_captions;
+  guint max_load;           /* percent */
+  GstClockTime idle_unload; /* 0: never */
+  gint nice;
   guint threads; /* 0: all that the process may use */
   VlmPrecision precision;
   VlmTiling tiling;
+  gboolean auto_overlay;
+  GstVlmTextTiming text_timing;
+  GstClockTime text_max_duration;
 
   /* -1: as the model's files say */
   gint max_tokens;

@@ -4,7 +4,6 @@
 
 #include "captionmeta.h"
 #include "clocktime.h"
-#include "frame.h"
 #include "mode.h"
 #include "vlmcaption-private.h"
 
@@ -62,6 +61,28 @@ read_times (GstVlmCaption *self, GstBuffer *buffer, GstVlmTimes *times)
   g_mutex_unlock (&self->lock);
 }
 
+/* Whether the frames that get a caption are known in advance; the trigger is an exception. */
+static gboolean
+is_foreseen (const GstVlmSettings *settings)
+{
+  return settings->interval > 0 && settings->interval < G_MAXUINT64
+      && settings->scene_threshold == 0;
+}
+
+static void
+tell_wishes (GstVlmCaption *self, GstVlmTextPad *text, GstVlmMode mode)
+{
+  GstVlmTextWishes wishes = { .sync = mode == GST_VLM_MODE_SYNC };
+
+  GST_OBJECT_LOCK (self);
+  wishes.foreseen = is_foreseen (self->settings);
+  wishes.timing = self->settings->text_timing;
+  wishes.max_duration = self->settings->text_max_duration;
+  GST_OBJECT_UNLOCK (self);
+
+  gst_vlm_text_pad_set_wishes (text, &wishes);
+}
+
 /* The first frame settles what auto means: by now the pipeline is complete and can be asked. */
 static void
 settle_mode (GstVlmCaption *self)
@@ -87,65 +108,10 @@ settle_mode (GstVlmCaption *self)
   }
 
   if (text != NULL) {
-    gst_vlm_text_pad_set_sync (text, mode == GST_VLM_MODE_SYNC);
+    tell_wishes (self, text, mode);
     gst_vlm_text_pad_prepare (text);
   }
   gst_clear_object (&text);
-}
-
-static gboolean
-is_selected (GstVlmCaption *self, const GstVlmTimes *times)
-{
-  GstClockTime interval;
-
-  /* Frames that playback cuts away, before the point that was sought, are not described. */
-  if (GST_CLOCK_TIME_IS_VALID (times->pts) && self->segment.format == GST_FORMAT_TIME
-      && !GST_CLOCK_TIME_IS_VALID (times->running_time))
-    return FALSE;
-
-  GST_OBJECT_LOCK (self);
-  interval = self->settings->interval;
-  GST_OBJECT_UNLOCK (self);
-
-  return gst_vlm_selector_select (&self->selector, times->pts, times->duration,
-      g_get_monotonic_time () * GST_USECOND, interval);
-}
-
-/* Hands a selected frame to the worker; FALSE if a flush ended the wait for its caption. */
-static gboolean
-describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times)
-{
-  GstVlmFrame *frame;
-  GstVlmJob *job;
-
-  if (!gst_vlm_worker_is_useful (self->worker))
-    return TRUE;
-
-  frame = gst_vlm_frame_new (buffer, &self->info);
-  if (frame == NULL)
-    goto no_frame;
-
-  job = g_new0 (GstVlmJob, 1);
-  job->id = ++self->next_id;
-  job->serial = self->serial;
-  job->times = *times;
-  job->frame = frame;
-  job->selected_at = g_get_monotonic_time ();
-  GST_OBJECT_LOCK (self);
-  job->settings = gst_vlm_settings_copy (self->settings);
-  GST_OBJECT_UNLOCK (self);
-
-  if (gst_vlm_caption_get_mode (self) == GST_VLM_MODE_SYNC)
-    return gst_vlm_worker_finish (self->worker, job);
-  gst_vlm_worker_submit (self->worker, job);
-  return TRUE;
-
-no_frame:
-  GST_ELEMENT_WARNING (self, STREAM, FAILED, ("A frame could not be described."),
-      ("%" GST_PTR_FORMAT " does not hold a %s frame of %dx%d", buffer,
-          GST_VIDEO_INFO_NAME (&self->info), GST_VIDEO_INFO_WIDTH (&self->info),
-          GST_VIDEO_INFO_HEIGHT (&self->info)));
-  return TRUE;
 }
 
 /* The text that belongs to the frame goes out before the frame does. */
@@ -209,7 +175,7 @@ gst_vlm_caption_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 
   read_times (self, buffer, &times);
   settle_mode (self);
-  if (is_selected (self, &times) && !describe (self, buffer, &times))
+  if (!gst_vlm_caption_look_at (self, buffer, &times))
     goto flushing;
 
   answer = gst_vlm_caption_get_answer (self);
@@ -241,6 +207,7 @@ begin_part (GstVlmCaption *self)
   guint serial;
 
   gst_vlm_selector_reset (&self->selector);
+  self->scene.known = FALSE;
   g_mutex_lock (&self->lock);
   serial = ++self->serial;
   g_mutex_unlock (&self->lock);
@@ -273,6 +240,22 @@ take_segment (GstVlmCaption *self, GstEvent *event, GstVlmTextPad *text)
   serial = begin_part (self);
   if (text != NULL && self->segment.format == GST_FORMAT_TIME)
     gst_vlm_text_pad_segment (text, event, serial);
+}
+
+/* How a phone was held: its pictures are described upright. */
+static void
+take_tags (GstVlmCaption *self, GstEvent *event)
+{
+  GstVideoOrientationMethod orientation;
+  GstTagList *tags;
+
+  gst_event_parse_tag (event, &tags);
+  if (gst_tag_list_get_scope (tags) == GST_TAG_SCOPE_GLOBAL && self->oriented)
+    return; /* what the stream itself says counts more */
+  if (gst_video_orientation_from_tag (tags, &orientation)) {
+    self->orientation = orientation;
+    self->oriented = gst_tag_list_get_scope (tags) == GST_TAG_SCOPE_STREAM;
+  }
 }
 
 /* Video says that nothing comes for a while: text does so too. */
@@ -319,11 +302,16 @@ gst_vlm_caption_reset_stream (GstVlmCaption *self)
   end_flush (self);
 
   self->have_caps = FALSE;
-  self->next_id = 0;
+  self->orientation = GST_VIDEO_ORIENTATION_IDENTITY;
+  self->oriented = FALSE;
 
   g_mutex_lock (&self->lock);
   self->now = (GstVlmTimes){ GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE,
-    GST_CLOCK_TIME_NONE };
+    GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE };
+  self->last_id = 0;
+  self->asked_id = 0;
+  self->unchanged = 0;
+  self->told_drops = 0;
   self->mode = GST_VLM_MODE_AUTO;
   self->live = FALSE;
   self->reported_latency = 0;
@@ -349,11 +337,16 @@ gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       take_segment (self, event, text);
       break;
     case GST_EVENT_STREAM_START:
+      self->orientation = GST_VIDEO_ORIENTATION_IDENTITY;
+      self->oriented = FALSE;
       if (text != NULL)
         gst_vlm_text_pad_stream_start (text, event);
       break;
     case GST_EVENT_GAP:
       take_gap (self, event);
+      break;
+    case GST_EVENT_TAG:
+      take_tags (self, event);
       break;
     case GST_EVENT_FLUSH_START:
       gst_vlm_caption_begin_flush (self);

@@ -14,9 +14,6 @@ GST_DEBUG_CATEGORY_EXTERN (gst_vlm_caption_debug);
 #define EOS_POLL (20 * G_TIME_SPAN_MILLISECOND)
 /* When a muxer has not taken a frame for so long, it waits for the text that we hold back. */
 #define STALL (1 * G_TIME_SPAN_SECOND)
-/* An overlay shows news at most this late when the interval is shortened. */
-#define OVERLAY_SLICE (250 * GST_MSECOND)
-#define MUXER_SLICE (10 * GST_SECOND)
 /* Captions that a peer does not take are kept up to this number. */
 #define MOST_QUEUED 256
 /* How long releasing the pad waits for a peer that has just been given something. */
@@ -26,6 +23,7 @@ struct _GstVlmTextPad
 {
   GstPad parent;
 
+  GstPad *video; /* of the same element */
   GstVlmTextIdleFunc idle;
   gpointer user_data;
 
@@ -33,12 +31,12 @@ struct _GstVlmTextPad
   GCond cond; /* anything for the thread to do */
 
   gboolean flushing;  /* also while the pad is inactive */
-  gboolean busy;      /* the thread is in the peer, which may block */
+  guint busy;         /* threads that are in the peer, which may block */
   GstFlowReturn flow; /* once it is an error, nothing more is sent */
   GstVlmTextPlan plan;
-  gboolean know_style; /* FALSE after each new link */
-  GstVlmTextPeer peer; /* once the style is known */
-  gboolean sync;
+  GstVlmTextWishes wishes;
+  gboolean new_peer;   /* linked, and nothing has been sent since */
+  gboolean know_rules; /* those of the plan; FALSE after each new link or wish */
 
   guint group_id; /* of the video, 0 if it has none */
   guint serial;
@@ -48,9 +46,9 @@ struct _GstVlmTextPad
   gboolean reverse; /* the segment is played backwards: no text */
   gboolean started; /* the peer has data of this segment to preroll on */
   gboolean ended;   /* video has ended */
+  gboolean over;    /* the end of this stream has been queued: the next one must be a new one */
   gboolean late;    /* linked after that, and nothing has been sent since */
 
-  gboolean may_wait;   /* the peer may hold video back until it has text */
   gint64 frame_since;  /* when the frame came that downstream has not taken; 0: none */
   gint64 eos_deadline; /* 0: video has not ended */
 };
@@ -85,6 +83,29 @@ put_stream_start (GstVlmTextPad *self)
 
   self->need_stream_start = FALSE;
   self->need_segment = TRUE;
+  self->over = FALSE;
+}
+
+/* Called with the lock. */
+static void
+put_eos (GstVlmTextPad *self)
+{
+  g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
+  self->over = TRUE;
+}
+
+/*
+ * Text has no place in time that runs backwards, and nobody shall wait for any: a sink gets something
+ * to preroll on, an overlay its end, since the last frame waits even behind a gap. Called with the
+ * lock.
+ */
+static void
+put_no_text (GstVlmTextPad *self, const GstSegment *segment)
+{
+  if (!self->new_peer && gst_vlm_text_peer_draws (self->plan.rules.peer))
+    put_eos (self);
+  else
+    g_queue_push_tail (&self->plan.out, gst_event_new_gap (segment->start, 1));
 }
 
 /* Called with the lock. */
@@ -97,12 +118,11 @@ put_stream_events (GstVlmTextPad *self)
   if (self->need_segment && self->segment != NULL) {
     const GstSegment *segment;
 
-    g_queue_push_tail (&self->plan.out, gst_event_ref (self->segment));
+    /* A copy: a pad does not send the very event again, which a new stream start calls for. */
+    g_queue_push_tail (&self->plan.out, gst_event_copy (self->segment));
     gst_event_parse_segment (self->segment, &segment);
     if (segment->rate < 0)
-      /* Text has no place in time that runs backwards. The gap puts the text position where all
-       * frames lie before it, so that no overlay waits for text. */
-      g_queue_push_tail (&self->plan.out, gst_event_new_gap (segment->start, 1));
+      put_no_text (self, segment);
     self->need_segment = FALSE;
   }
 }
@@ -111,44 +131,40 @@ static const gchar *const style_names[] = { "cues", "slices", "held text" };
 
 /* Settles how the peer wants its text. Not under the lock: it walks over other elements. */
 static void
-find_style (GstVlmTextPad *self)
+find_rules (GstVlmTextPad *self)
 {
-  GstVlmTextPeer peer = gst_vlm_text_peer_find (GST_PAD (self));
-  GstVlmTextStyle style = GST_VLM_TEXT_CUES;
-  gboolean sync;
+  GstVlmTextPeer peer = gst_vlm_text_peer_find (GST_PAD (self), self->video);
+  GstVlmTextRules rules;
 
   g_mutex_lock (&self->lock);
-  sync = self->sync;
-  self->peer = peer;
-  if (peer == GST_VLM_TEXT_PEER_OVERLAY)
-    style = sync ? GST_VLM_TEXT_SLICES : GST_VLM_TEXT_HELD;
-  else if (peer == GST_VLM_TEXT_PEER_OTHER && sync)
-    style = GST_VLM_TEXT_SLICES;
-
-  gst_vlm_text_plan_clear (&self->plan);
-  gst_vlm_text_plan_init (
-      &self->plan, style, peer == GST_VLM_TEXT_PEER_OVERLAY ? OVERLAY_SLICE : MUXER_SLICE);
-  self->plan.looked_ahead = self->may_wait = peer == GST_VLM_TEXT_PEER_OTHER;
-  self->need_stream_start = TRUE;
-  self->know_style = TRUE;
+  rules = gst_vlm_text_rules_choose (peer, &self->wishes);
+  if (self->new_peer) {
+    gst_vlm_text_plan_clear (&self->plan);
+    gst_vlm_text_plan_init (&self->plan, &rules);
+    self->need_stream_start = TRUE;
+  } else if (!gst_vlm_text_rules_equal (&rules, &self->plan.rules)) {
+    gst_vlm_text_plan_change (&self->plan, &rules);
+  }
+  self->new_peer = FALSE;
+  self->know_rules = TRUE;
   g_mutex_unlock (&self->lock);
 
-  GST_INFO_OBJECT (self, "text is sent as %s", style_names[style]);
+  GST_INFO_OBJECT (self, "text is sent as %s", style_names[rules.style]);
 }
 
 gboolean
 gst_vlm_text_pad_prepare (GstVlmTextPad *self)
 {
-  gboolean know_style;
+  gboolean know_rules;
 
   if (!gst_pad_is_linked (GST_PAD (self)))
     return FALSE;
 
   g_mutex_lock (&self->lock);
-  know_style = self->know_style;
+  know_rules = self->know_rules;
   g_mutex_unlock (&self->lock);
-  if (!know_style)
-    find_style (self);
+  if (!know_rules)
+    find_rules (self);
 
   return TRUE;
 }
@@ -159,7 +175,8 @@ on_linked (GstPad *pad, GstPad *peer, gpointer user_data)
   GstVlmTextPad *self = GST_VLM_TEXT_PAD (pad);
 
   g_mutex_lock (&self->lock);
-  self->know_style = FALSE;
+  self->new_peer = TRUE;
+  self->know_rules = FALSE;
   self->need_stream_start = TRUE;
   self->flow = GST_FLOW_OK;
   if (self->ended) {
@@ -200,9 +217,9 @@ send_item (GstVlmTextPad *self, GstMiniObject *item)
   return FALSE;
 }
 
-/* Held text: STREAM_START makes the overlay let go of what it has, so that nothing blocks. */
+/* Kept text: STREAM_START makes the overlay let go of what it has, so that nothing blocks. */
 static void
-put_held_restart (GstVlmTextPad *self)
+put_kept_restart (GstVlmTextPad *self)
 {
   GstMiniObject *text = g_queue_pop_tail (&self->plan.out);
 
@@ -219,6 +236,7 @@ send_all_unlock (GstVlmTextPad *self)
   GstMiniObject *item;
 
   g_queue_init (&self->plan.out);
+  self->busy++;
   g_mutex_unlock (&self->lock);
 
   while ((item = g_queue_pop_head (&items)) != NULL) {
@@ -226,6 +244,11 @@ send_all_unlock (GstVlmTextPad *self)
       break;
   }
   g_queue_clear_full (&items, (GDestroyNotify) gst_mini_object_unref);
+
+  g_mutex_lock (&self->lock);
+  self->busy--;
+  g_cond_broadcast (&self->cond);
+  g_mutex_unlock (&self->lock);
 }
 
 /* Gives up the oldest text, never an event that the peer needs. Called with the lock. */
@@ -291,12 +314,12 @@ wait_for_item (GstVlmTextPad *self)
     if (self->eos_deadline != 0) {
       if (is_drained (self)) {
         gst_vlm_text_plan_finish (&self->plan);
-        g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
+        put_eos (self);
         self->eos_deadline = 0;
       } else {
         g_cond_wait_until (&self->cond, &self->lock, now + EOS_POLL);
       }
-    } else if (self->frame_since == 0 || !self->may_wait || self->plan.style != GST_VLM_TEXT_CUES) {
+    } else if (self->frame_since == 0 || !gst_vlm_text_rules_may_stall (&self->plan.rules)) {
       g_cond_wait (&self->cond, &self->lock);
     } else if (now < self->frame_since + STALL) {
       g_cond_wait_until (&self->cond, &self->lock, self->frame_since + STALL);
@@ -318,7 +341,8 @@ run_task (gpointer user_data)
 
   g_mutex_lock (&self->lock);
   item = wait_for_item (self);
-  self->busy = item != NULL;
+  if (item != NULL)
+    self->busy++;
   g_mutex_unlock (&self->lock);
 
   if (item == NULL) {
@@ -328,7 +352,7 @@ run_task (gpointer user_data)
   send_item (self, item);
 
   g_mutex_lock (&self->lock);
-  self->busy = FALSE;
+  self->busy--;
   g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 }
@@ -336,12 +360,15 @@ run_task (gpointer user_data)
 /* ---- From the video pad ------------------------------------------------------------------- */
 
 void
-gst_vlm_text_pad_set_sync (GstVlmTextPad *self, gboolean sync)
+gst_vlm_text_pad_set_wishes (GstVlmTextPad *self, const GstVlmTextWishes *wishes)
 {
+  const GstVlmTextWishes *known = &self->wishes;
+
   g_mutex_lock (&self->lock);
-  if (self->sync != sync) {
-    self->sync = sync;
-    self->know_style = FALSE;
+  if (known->sync != wishes->sync || known->foreseen != wishes->foreseen
+      || known->timing != wishes->timing || known->max_duration != wishes->max_duration) {
+    self->wishes = *wishes;
+    self->know_rules = FALSE;
   }
   g_mutex_unlock (&self->lock);
 }
@@ -372,6 +399,8 @@ gst_vlm_text_pad_segment (GstVlmTextPad *self, GstEvent *event, guint serial)
   gst_vlm_text_plan_restart (&self->plan);
   gst_event_replace (&self->segment, event);
   self->need_segment = TRUE;
+  if (self->over)
+    self->need_stream_start = TRUE;
   self->reverse = segment->rate < 0;
   self->started = FALSE;
   self->ended = FALSE;
@@ -397,12 +426,13 @@ gst_vlm_text_pad_frame (GstVlmTextPad *self, const GstVlmTextFrame *frame)
     guint before = g_queue_get_length (&self->plan.out);
 
     gst_vlm_text_plan_frame (&self->plan, frame);
-    if (self->plan.style == GST_VLM_TEXT_HELD && g_queue_get_length (&self->plan.out) > before
+    if (gst_vlm_text_rules_is_kept (&self->plan.rules)
+        && g_queue_get_length (&self->plan.out) > before
         && GST_IS_BUFFER (g_queue_peek_tail (&self->plan.out)))
-      put_held_restart (self);
+      put_kept_restart (self);
   }
 
-  if (self->plan.style == GST_VLM_TEXT_HELD)
+  if (gst_vlm_text_rules_is_kept (&self->plan.rules))
     send_all_unlock (self);
   else
     wake_unlock (self);
@@ -424,7 +454,7 @@ gst_vlm_text_pad_untimed_frame (GstVlmTextPad *self)
   /* An overlay throws such frames away, and the gap would let the first one that it draws pass
    * before its text has come. */
   if (self->flushing || self->flow != GST_FLOW_OK || self->segment == NULL || self->started
-      || self->reverse || self->peer == GST_VLM_TEXT_PEER_OVERLAY) {
+      || self->reverse || gst_vlm_text_peer_draws (self->plan.rules.peer)) {
     g_mutex_unlock (&self->lock);
     return;
   }
@@ -448,7 +478,7 @@ void
 gst_vlm_text_pad_answer (GstVlmTextPad *self, GstVlmAnswer *answer)
 {
   g_mutex_lock (&self->lock);
-  if (!self->flushing && self->flow == GST_FLOW_OK && !self->reverse && self->know_style
+  if (!self->flushing && self->flow == GST_FLOW_OK && !self->reverse && !self->new_peer
       && self->serial == answer->serial) {
     put_stream_events (self);
     gst_vlm_text_plan_answer (&self->plan, answer);
@@ -473,10 +503,15 @@ gst_vlm_text_pad_eos (GstVlmTextPad *self)
   }
 
   put_stream_events (self);
-  if (self->plan.style == GST_VLM_TEXT_HELD) {
-    /* No frame is left that a late caption could be drawn on. */
-    g_queue_push_tail (&self->plan.out, gst_event_new_eos ());
-    send_all_unlock (self);
+  if (self->over) {
+    wake_unlock (self);
+  } else if (self->plan.rules.style == GST_VLM_TEXT_HELD) {
+    /* No frame is left that a late caption could be shown with. */
+    put_eos (self);
+    if (gst_vlm_text_rules_is_kept (&self->plan.rules))
+      send_all_unlock (self);
+    else
+      wake_unlock (self);
   } else {
     self->eos_deadline = g_get_monotonic_time () + EOS_TIMEOUT;
     wake_unlock (self);
@@ -499,15 +534,14 @@ gst_vlm_text_pad_flush_start (GstVlmTextPad *self, GstEvent *flush_start)
 static void
 forget_stream (GstVlmTextPad *self)
 {
-  GstVlmTextStyle style = self->plan.style;
-  GstClockTime longest_slice = self->plan.longest_slice;
+  GstVlmTextRules rules = self->plan.rules;
 
   gst_vlm_text_plan_clear (&self->plan);
-  gst_vlm_text_plan_init (&self->plan, style, longest_slice);
-  self->plan.looked_ahead = self->may_wait;
+  gst_vlm_text_plan_init (&self->plan, &rules);
   gst_clear_event (&self->segment);
   /* Its events may have been queued and never sent. */
   self->need_stream_start = TRUE;
+  self->over = FALSE;
   self->reverse = FALSE;
   self->started = FALSE;
   self->ended = FALSE;
@@ -531,6 +565,24 @@ gst_vlm_text_pad_flush_stop (GstVlmTextPad *self, GstEvent *flush_stop)
     gst_pad_start_task (GST_PAD (self), run_task, self, NULL);
 }
 
+/*
+ * An overlay that has been flushed drops its text, and after an end of stream it does not hold video
+ * back to wait for more. The stream start of a new link ends that.
+ */
+static void
+end_overlay (GstVlmTextPad *self)
+{
+  gst_pad_push_event (GST_PAD (self), gst_event_new_flush_stop (FALSE));
+
+  g_mutex_lock (&self->lock);
+  g_queue_clear_full (&self->plan.out, (GDestroyNotify) gst_mini_object_unref);
+  put_stream_start (self);
+  put_stream_events (self);
+  if (!self->over)
+    put_eos (self);
+  send_all_unlock (self);
+}
+
 gboolean
 gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
 {
@@ -539,22 +591,23 @@ gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
 
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
-  overlay = self->know_style && self->peer == GST_VLM_TEXT_PEER_OVERLAY;
+  overlay = !self->new_peer && gst_vlm_text_peer_draws (self->plan.rules.peer);
   g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 
-  /* An overlay blocks its text until the video needs it, which may be never. A new link starts
-   * with STREAM_START, which ends this flush. A muxer would flush all that it writes. */
-  if (overlay) {
+  /* An overlay blocks its text until the video needs it, which may be never. A muxer would flush
+   * all that it writes. */
+  if (overlay)
     gst_pad_push_event (GST_PAD (self), gst_event_new_flush_start ());
-    return TRUE;
-  }
 
   g_mutex_lock (&self->lock);
-  while (self->busy && g_cond_wait_until (&self->cond, &self->lock, deadline))
+  while (self->busy > 0 && g_cond_wait_until (&self->cond, &self->lock, deadline))
     continue;
-  busy = self->busy;
+  busy = self->busy > 0;
   g_mutex_unlock (&self->lock);
+
+  if (overlay && !busy)
+    end_overlay (self);
 
   return !busy;
 }
@@ -573,7 +626,8 @@ activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean active)
   self->flushing = !active;
   if (!active) {
     forget_stream (self);
-    self->know_style = FALSE;
+    self->new_peer = TRUE;
+    self->know_rules = FALSE;
   }
   g_cond_signal (&self->cond);
   g_mutex_unlock (&self->lock);
@@ -584,10 +638,13 @@ activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean active)
 static void
 gst_vlm_text_pad_init (GstVlmTextPad *self)
 {
+  static const GstVlmTextRules no_rules = { 0 };
+
   g_mutex_init (&self->lock);
   g_cond_init (&self->cond);
-  gst_vlm_text_plan_init (&self->plan, GST_VLM_TEXT_CUES, 0);
+  gst_vlm_text_plan_init (&self->plan, &no_rules);
   self->flushing = TRUE;
+  self->new_peer = TRUE;
   self->need_stream_start = TRUE;
 }
 
@@ -598,6 +655,7 @@ gst_vlm_text_pad_finalize (GObject *object)
 
   gst_vlm_text_plan_clear (&self->plan);
   gst_clear_event (&self->segment);
+  gst_clear_object (&self->video);
   g_cond_clear (&self->cond);
   g_mutex_clear (&self->lock);
 
@@ -611,12 +669,13 @@ gst_vlm_text_pad_class_init (GstVlmTextPadClass *klass)
 }
 
 GstVlmTextPad *
-gst_vlm_text_pad_new (GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data)
+gst_vlm_text_pad_new (const gchar *name, GstPadTemplate *template, GstPad *video,
+    GstVlmTextIdleFunc idle, gpointer user_data)
 {
-  GstVlmTextPad *self =
-      g_object_new (GST_TYPE_VLM_TEXT_PAD, "name", GST_PAD_TEMPLATE_NAME_TEMPLATE (template),
-          "direction", GST_PAD_SRC, "template", template, NULL);
+  GstVlmTextPad *self = g_object_new (
+      GST_TYPE_VLM_TEXT_PAD, "name", name, "direction", GST_PAD_SRC, "template", template, NULL);
 
+  self->video = gst_object_ref (video);
   self->idle = idle;
   self->user_data = user_data;
   gst_pad_set_activatemode_function (GST_PAD (self), activate_mode);

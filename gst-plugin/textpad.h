@@ -3,7 +3,7 @@
 /*
  * The request pad "text": captions as text/x-raw. It has a stream of its own (derived stream id,
  * the video's group and segment) and a thread of its own, so that a peer that blocks on text never
- * blocks video; only text that an overlay holds (GST_VLM_TEXT_HELD) goes out from the streaming
+ * blocks video; only text that an overlay keeps (GST_VLM_TEXT_HELD) goes out from the streaming
  * thread, which makes it exact to the frame and cannot block.
  */
 
@@ -23,12 +23,12 @@ G_DECLARE_FINAL_TYPE (GstVlmTextPad, gst_vlm_text_pad, GST, VLM_TEXT_PAD, GstPad
  */
 typedef gboolean (*GstVlmTextIdleFunc) (guint serial, gpointer user_data);
 
-/* (transfer floating) */
-GstVlmTextPad *gst_vlm_text_pad_new (
-    GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data);
+/* video is the pad that the described frames leave from. (transfer floating) */
+GstVlmTextPad *gst_vlm_text_pad_new (const gchar *name, GstPadTemplate *template, GstPad *video,
+    GstVlmTextIdleFunc idle, gpointer user_data);
 
-/* Whether video waits for captions; decides the style towards an overlay. */
-void gst_vlm_text_pad_set_sync (GstVlmTextPad *pad, gboolean sync);
+/* What decides the way of sending, together with the peer. */
+void gst_vlm_text_pad_set_wishes (GstVlmTextPad *pad, const GstVlmTextWishes *wishes);
 
 /*
  * Whether there is anybody to send to. Settles on the way how that peer wants its text: call it

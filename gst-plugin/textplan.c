@@ -7,19 +7,15 @@
 #include "clocktime.h"
 #include "textplan.h"
 
-#define LONGEST_CUE (10 * GST_SECOND)
 /* Without the frame that ends it, a slice in a hurry is as long as a viewer may wait for news. */
 #define HURRIED_SLICE GST_SECOND
-/* Ten years: longer than any stream, and far below what overflows in running time. */
-#define FOR_EVER (10 * 365 * 24 * 3600 * GST_SECOND)
 
 void
-gst_vlm_text_plan_init (GstVlmTextPlan *plan, GstVlmTextStyle style, GstClockTime longest_slice)
+gst_vlm_text_plan_init (GstVlmTextPlan *plan, const GstVlmTextRules *rules)
 {
   memset (plan, 0, sizeof *plan);
   g_queue_init (&plan->out);
-  plan->style = style;
-  plan->longest_slice = longest_slice;
+  plan->rules = *rules;
   gst_vlm_text_plan_restart (plan);
 }
 
@@ -100,7 +96,7 @@ end_cue (GstVlmTextPlan *plan, GstClockTime end)
   /* The frame may begin before the segment, where nothing can be sent. */
   if (GST_CLOCK_TIME_IS_VALID (plan->position))
     start = MAX (start, plan->position);
-  end = MIN (end, gst_vlm_clock_time_add (start, LONGEST_CUE));
+  end = MIN (end, gst_vlm_clock_time_add (start, plan->rules.longest));
   if (end > start)
     put_text (plan, plan->shown, start, end);
   g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
@@ -125,7 +121,7 @@ cue_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
   }
 
   if (plan->shown != NULL
-      && frame->end > gst_vlm_clock_time_add (plan->shown->times.pts, LONGEST_CUE))
+      && frame->end > gst_vlm_clock_time_add (plan->shown->times.pts, plan->rules.longest))
     end_cue (plan, frame->end);
   if (plan->shown == NULL)
     skip_to (plan, MIN (frame->settled, frame->end));
@@ -134,7 +130,7 @@ cue_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
 void
 gst_vlm_text_plan_answer (GstVlmTextPlan *plan, GstVlmAnswer *answer)
 {
-  if (plan->style != GST_VLM_TEXT_CUES || !GST_CLOCK_TIME_IS_VALID (answer->times.pts))
+  if (plan->rules.style != GST_VLM_TEXT_CUES || !GST_CLOCK_TIME_IS_VALID (answer->times.pts))
     return;
 
   if (plan->shown != NULL)
@@ -145,15 +141,22 @@ gst_vlm_text_plan_answer (GstVlmTextPlan *plan, GstVlmAnswer *answer)
 void
 gst_vlm_text_plan_finish (GstVlmTextPlan *plan)
 {
-  if (plan->style == GST_VLM_TEXT_CUES && plan->shown != NULL
+  if (plan->rules.style == GST_VLM_TEXT_CUES && plan->shown != NULL
       && GST_CLOCK_TIME_IS_VALID (plan->video_end))
     end_cue (plan, plan->video_end);
 }
 
 void
+gst_vlm_text_plan_change (GstVlmTextPlan *plan, const GstVlmTextRules *rules)
+{
+  gst_vlm_text_plan_finish (plan);
+  plan->rules = *rules;
+}
+
+void
 gst_vlm_text_plan_hurry (GstVlmTextPlan *plan)
 {
-  if (plan->style != GST_VLM_TEXT_CUES)
+  if (plan->rules.style != GST_VLM_TEXT_CUES)
     return;
 
   gst_vlm_text_plan_finish (plan);
@@ -161,12 +164,27 @@ gst_vlm_text_plan_hurry (GstVlmTextPlan *plan)
     skip_to (plan, plan->video_end);
     put_gap (plan, plan->video_end, plan->video_end + 1);
   }
-  plan->style = GST_VLM_TEXT_SLICES;
-  plan->longest_slice = HURRIED_SLICE;
-  plan->looked_ahead = TRUE;
+  plan->rules.style = GST_VLM_TEXT_SLICES;
+  plan->rules.longest = MIN (plan->rules.longest, HURRIED_SLICE);
 }
 
 /* ---- Slices and held text ----------------------------------------------------------------- */
+
+static gboolean
+is_drawn (const GstVlmTextPlan *plan)
+{
+  return gst_vlm_text_peer_draws (plan->rules.peer);
+}
+
+/* When text of this caption ends at the latest. */
+static GstClockTime
+get_limit (const GstVlmTextPlan *plan, const GstVlmAnswer *answer)
+{
+  if (!GST_CLOCK_TIME_IS_VALID (plan->rules.limit) || !GST_CLOCK_TIME_IS_VALID (answer->times.pts))
+    return GST_CLOCK_TIME_NONE;
+
+  return gst_vlm_clock_time_add (answer->times.pts, plan->rules.limit);
+}
 
 /* An overlay draws nothing on this frame and lets it pass when its text has gone on behind it. */
 static void
@@ -180,14 +198,16 @@ pass_undrawn (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
 static void
 put_slice (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
 {
-  GstClockTime end = gst_vlm_clock_time_add (frame->start, plan->longest_slice);
+  GstClockTime end = gst_vlm_clock_time_add (frame->start, plan->rules.longest);
 
   /* The frame that is selected next brings its own text. */
   if (GST_CLOCK_TIME_IS_VALID (frame->due))
     end = MIN (end, MAX (frame->due, frame->end));
+  end = MIN (end, get_limit (plan, frame->answer));
   skip_to (plan, frame->start);
   put_text (plan, frame->answer, frame->start, end);
-  if (plan->looked_ahead)
+  /* A muxer writes it once it sees what follows. */
+  if (!is_drawn (plan))
     put_gap (plan, end, gst_vlm_clock_time_add (end, 1));
 }
 
@@ -197,15 +217,16 @@ slice_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
   if (!GST_CLOCK_TIME_IS_VALID (plan->position))
     plan->position = frame->start;
 
-  if (!plan->looked_ahead && frame->cut_start) {
+  if (is_drawn (plan) && frame->cut_start) {
     pass_undrawn (plan, frame);
     return;
   }
-  if (frame->answer == NULL || *frame->answer->text == '\0')
+  if (frame->answer == NULL || *frame->answer->text == '\0'
+      || frame->start >= get_limit (plan, frame->answer))
     skip_to (plan, frame->end);
   else if (plan->spent || plan->position <= frame->start)
     put_slice (plan, frame);
-  plan->spent = !plan->looked_ahead && (frame->cut_end || frame->end >= plan->position);
+  plan->spent = is_drawn (plan) && (frame->cut_end || frame->end >= plan->position);
 }
 
 static void
@@ -214,24 +235,25 @@ hold_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
   if (!GST_CLOCK_TIME_IS_VALID (plan->position))
     plan->position = frame->start;
 
-  if (frame->cut_start) {
+  if (is_drawn (plan) && frame->cut_start) {
     pass_undrawn (plan, frame);
     g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
-  } else if (frame->answer == NULL) {
+  } else if (frame->answer == NULL || (!is_drawn (plan) && *frame->answer->text == '\0')) {
     skip_to (plan, frame->end);
   } else if (frame->answer != plan->shown) {
-    put_text (plan, frame->answer, frame->start, gst_vlm_clock_time_add (frame->start, FOR_EVER));
+    put_text (plan, frame->answer, frame->start,
+        gst_vlm_clock_time_add (frame->start, plan->rules.longest));
     g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
     plan->shown = gst_vlm_answer_ref (frame->answer);
   }
-  if (frame->cut_end || frame->end >= plan->position)
+  if (is_drawn (plan) && (frame->cut_end || frame->end >= plan->position))
     g_clear_pointer (&plan->shown, gst_vlm_answer_unref);
 }
 
 void
 gst_vlm_text_plan_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
 {
-  switch (plan->style) {
+  switch (plan->rules.style) {
     case GST_VLM_TEXT_CUES:
       cue_frame (plan, frame);
       break;

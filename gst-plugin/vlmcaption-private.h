@@ -2,7 +2,7 @@
 
 /*
  * What the element's own files share: vlmcaption.c (class, pads, states), stream.c (what comes in
- * on the video pad) and captions.c (what the worker tells).
+ * on the video pad), look.c (which frames go to the worker) and captions.c (what it tells).
  */
 
 #ifndef GST_VLM_CAPTION_PRIVATE_H
@@ -11,6 +11,8 @@
 #include <gst/base/gstflowcombiner.h>
 #include <gst/video/video.h>
 
+#include "autooverlay.h"
+#include "scene.h"
 #include "selector.h"
 #include "settings.h"
 #include "textpad.h"
@@ -31,18 +33,28 @@ struct _GstVlmCaption
 
   /* Object lock. */
   GstVlmSettings *settings;
-  GstVlmTextPad *text; /* NULL: not requested */
+  GstVlmTextPad *text;             /* NULL: not requested */
+  GstVlmAutoOverlay *auto_overlay; /* NULL: text, if any, was requested by others */
 
   /* Stream lock of sink. */
   gboolean have_caps;
   GstVideoInfo info;
   GstSegment segment;
+  GstBufferPool *pool; /* of copies for the worker */
   GstVlmSelector selector;
-  guint64 next_id;
+  GstVlmScene scene;                     /* of the frame that was handed to the worker last */
+  GstVideoOrientationMethod orientation; /* of the stream, from its tags */
+  gboolean oriented;                     /* by tags of the stream itself, not of the whole file */
 
   /* lock */
   GMutex lock;
   guint serial;       /* counts segments and flushes; changed by the streaming thread */
+  gboolean running;   /* frames may come */
+  guint64 last_id;    /* of the frames that were selected or asked for */
+  guint64 asked_id;   /* the next frame is asked for and gets this id; 0: none is */
+  gboolean new_scene; /* the next selected frame is described even if it looks like the last */
+  guint64 unchanged;  /* selected frames that looked like the one described last */
+  guint64 told_drops; /* dropped frames, as the last QOS message told */
   guint first_wanted; /* answers of earlier serials come too late */
   GstFlowCombiner *combiner;
   GstVlmAnswer *answer; /* the caption in force */
@@ -52,9 +64,10 @@ struct _GstVlmCaption
   GstClockTime reported_latency;
   gchar *model; /* path that is or was loaded */
   gboolean builtin;
-  gboolean note_due; /* the next message carries the built-in model's note */
-  gint percent;      /* of loading, as last posted */
-  gchar *last_text;  /* of the last message */
+  gboolean note_due;   /* the next message carries the built-in model's note */
+  gboolean told_model; /* that it is the built-in one */
+  gint percent;        /* of loading, as last posted */
+  gchar *last_text;    /* of the last message */
 };
 
 /* ---- vlmcaption.c -------- */
@@ -66,8 +79,8 @@ GstVlmTextPad *gst_vlm_caption_get_text_pad (GstVlmCaption *self);
 
 extern const GstVlmWorkerHooks gst_vlm_caption_worker_hooks;
 
-/* Before the worker starts: path is about to be loaded. */
-void gst_vlm_caption_announce_loading (GstVlmCaption *self);
+/* Asks for the next frame; the id that its caption will have, or 0 if no stream runs. */
+guint64 gst_vlm_caption_ask (GstVlmCaption *self);
 
 /* The caption in force, or NULL. (transfer full) */
 GstVlmAnswer *gst_vlm_caption_get_answer (GstVlmCaption *self);
@@ -76,6 +89,11 @@ GstVlmAnswer *gst_vlm_caption_get_answer (GstVlmCaption *self);
 GstVlmMode gst_vlm_caption_get_mode (GstVlmCaption *self);
 
 GstStructure *gst_vlm_caption_make_stats (GstVlmCaption *self);
+
+/* ---- look.c -------------- */
+
+/* Has a frame described that is due or asked for; FALSE if a flush ended the wait for it. */
+gboolean gst_vlm_caption_look_at (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times);
 
 /* ---- stream.c ------------ */
 

@@ -16,7 +16,8 @@
  *
  * * `text` #gchararray: the caption.
  * * `id` #guint64: number of the described frame among the selected ones.
- * * `timestamp` (in the meta: `pts`) #guint64: timestamp of the described frame.
+ * * `pts` (in the message also as `timestamp`) #guint64: timestamp of the described frame.
+ * * `utc-time` #guint64: when it was taken, in nanoseconds since 1970.
  * * `stream-time`, `running-time` #guint64: of the described frame.
  * * `duration` #guint64: of the described frame (message only).
  * * `age` #guint64: how far video has gone since the described frame: to the buffer that carries
@@ -24,24 +25,26 @@
  * * `latency` #guint64: real time from the selection of the frame to the end of the caption.
  * * `prompt-tokens`, `image-tokens`, `tokens` #guint: length of the prompt with its picture, of
  *   the picture alone, and of what was generated.
- * * `finish-reason` #gchararray: `stop`, `length` or `context`.
+ * * `finish-reason` #gchararray: `stop`, `length`, `context` or `repetition`.
+ * * `partial` #gboolean: the caption still grows (message only).
  * * `dropped` #guint64: selected frames that were given up for newer ones so far (message only).
  * * `model` #gchararray, `builtin-model` #gboolean: what made the caption (message only).
  * * `note` #gchararray: in the first message of the built-in model, what it cannot do.
  *
  * In `async` mode video never waits: one caption is made at a time, one frame waits, and a newer
  * frame takes its place. In `sync` mode each selected frame waits for its caption. `auto` is
- * `sync` where the source is not live and nothing in the pipeline waits for the clock.
+ * `sync` where the source is not live and nothing in the pipeline waits for the clock. The action
+ * signal #GstVlmCaption::trigger has the next frame described in either.
  *
  * ## Example launch lines
  * |[
  * gst-launch-1.0 -m videotestsrc pattern=ball num-buffers=90 ! vlmcaption ! fakesink
  * ]| Prints a caption a second as messages.
  * |[
- * gst-launch-1.0 videotestsrc pattern=ball ! vlmcaption : textoverlay ! videoconvert ! autovideosink
- * ]| Shows the captions on the video. The colon links both pads, video and text.
+ * gst-launch-1.0 videotestsrc pattern=ball ! vlmcaption ! textoverlay ! videoconvert ! autovideosink
+ * ]| Shows the captions on the video: they are linked to an overlay downstream that nobody feeds.
  * |[
- * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! vlmcaption name=v interval=2000000000 ! fakesink v.text ! filesink location=captions.txt
+ * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! vlmcaption name=v interval=2000000000 ! fakesink v.text ! srtenc ! filesink location=captions.srt
  * ]| Writes the captions of a recorded file.
  *
  * Since: 0.1
@@ -63,6 +66,14 @@ static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE ("src", GST_P
 
 static GstStaticPadTemplate text_template = GST_STATIC_PAD_TEMPLATE (
     "text", GST_PAD_SRC, GST_PAD_REQUEST, GST_STATIC_CAPS ("text/x-raw, format = (string) utf8"));
+
+enum
+{
+  SIGNAL_TRIGGER,
+  N_SIGNALS
+};
+
+static guint signals[N_SIGNALS];
 
 #define gst_vlm_caption_parent_class parent_class
 G_DEFINE_TYPE (GstVlmCaption, gst_vlm_caption, GST_TYPE_ELEMENT)
@@ -123,12 +134,10 @@ gst_vlm_caption_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
   added = self->mode == GST_VLM_MODE_SYNC ? self->reported_latency : 0;
   g_mutex_unlock (&self->lock);
 
+  /* Nothing is buffered here: without a queue upstream that lasts for the time of a caption, most
+   * becomes less than least, and the pipeline warns that frames will come late. */
   gst_query_parse_latency (query, &live, &least, &most);
-  least += added;
-  /* Nothing is buffered here, but a source whose buffers do not last is the pipeline's problem. */
-  if (GST_CLOCK_TIME_IS_VALID (most))
-    most = MAX (most, least);
-  gst_query_set_latency (query, live, least, most);
+  gst_query_set_latency (query, live, least + added, most);
 
   return TRUE;
 }
@@ -187,12 +196,13 @@ catch_up (GstVlmCaption *self, GstVlmTextPad *text)
   }
 }
 
+/* The pad is owned by the element; NULL if there is one already. */
 static GstPad *
-gst_vlm_caption_request_new_pad (
-    GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
+add_text_pad (GstVlmCaption *self, const gchar *name)
 {
-  GstVlmCaption *self = GST_VLM_CAPTION (element);
-  GstVlmTextPad *text = gst_vlm_text_pad_new (template, is_idle, self);
+  GstPadTemplate *template =
+      gst_element_class_get_pad_template (GST_ELEMENT_GET_CLASS (self), "text");
+  GstVlmTextPad *text = gst_vlm_text_pad_new (name, template, self->src, is_idle, self);
   GstPad *pad = GST_PAD (text);
   gboolean taken;
 
@@ -211,7 +221,7 @@ gst_vlm_caption_request_new_pad (
   catch_up (self, text);
   if (GST_STATE (self) > GST_STATE_READY || GST_STATE_NEXT (self) == GST_STATE_PAUSED)
     gst_pad_set_active (pad, TRUE);
-  gst_element_add_pad (element, pad);
+  gst_element_add_pad (GST_ELEMENT (self), pad);
   g_mutex_lock (&self->lock);
   gst_flow_combiner_add_pad (self->combiner, pad);
   g_mutex_unlock (&self->lock);
@@ -223,6 +233,57 @@ taken:
   GST_WARNING_OBJECT (self, "there is a text pad already");
   gst_object_unref (text);
   return NULL;
+}
+
+/* Links the captions to an overlay downstream, unless somebody has requested the text pad. */
+static void
+look_for_overlay (GstVlmCaption *self)
+{
+  GstVlmAutoOverlay *overlay = NULL;
+  GstPad *target = NULL;
+  GstPad *text;
+  gboolean look;
+
+  GST_OBJECT_LOCK (self);
+  look = self->settings->auto_overlay && self->text == NULL;
+  GST_OBJECT_UNLOCK (self);
+  if (look)
+    target = gst_vlm_auto_overlay_find (self->src);
+  if (target == NULL)
+    return;
+
+  /* Not "text": who requests that later must not find a pad of this name. */
+  text = add_text_pad (self, "auto-text");
+  if (text != NULL)
+    overlay = gst_vlm_auto_overlay_new (GST_ELEMENT (self), text, target);
+  gst_object_unref (target);
+
+  GST_OBJECT_LOCK (self);
+  self->auto_overlay = overlay;
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+drop_auto_overlay (GstVlmCaption *self)
+{
+  GstVlmAutoOverlay *overlay;
+
+  GST_OBJECT_LOCK (self);
+  overlay = g_steal_pointer (&self->auto_overlay);
+  GST_OBJECT_UNLOCK (self);
+
+  g_clear_pointer (&overlay, gst_vlm_auto_overlay_free);
+}
+
+static GstPad *
+gst_vlm_caption_request_new_pad (
+    GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
+{
+  GstVlmCaption *self = GST_VLM_CAPTION (element);
+
+  /* Whoever asks has other plans for the captions. */
+  drop_auto_overlay (self);
+  return add_text_pad (self, "text");
 }
 
 /* Not gst_pad_set_active(), which does nothing to a pad that has been taken away. */
@@ -297,7 +358,14 @@ start (GstVlmCaption *self)
   options.precision = self->settings->precision;
   GST_OBJECT_UNLOCK (self);
 
-  gst_vlm_caption_announce_loading (self);
+  g_mutex_lock (&self->lock);
+  self->running = TRUE;
+  self->told_model = FALSE;
+  self->builtin = FALSE;
+  self->note_due = FALSE;
+  g_clear_pointer (&self->last_text, g_free);
+  g_mutex_unlock (&self->lock);
+
   if (!gst_vlm_worker_start (self->worker, self->model, &options, &error))
     goto no_thread;
 
@@ -323,9 +391,13 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
     case GST_STATE_CHANGE_READY_TO_PAUSED:
       if (!start (self))
         return GST_STATE_CHANGE_FAILURE;
+      look_for_overlay (self);
       break;
     case GST_STATE_CHANGE_PAUSED_TO_READY:
       /* Lets go of a streaming thread that waits for its caption, so that pads can stop. */
+      g_mutex_lock (&self->lock);
+      self->running = FALSE;
+      g_mutex_unlock (&self->lock);
       gst_vlm_caption_begin_flush (self);
       break;
     default:
@@ -336,11 +408,15 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
 
   switch (transition) {
     case GST_STATE_CHANGE_READY_TO_PAUSED:
-      if (ret == GST_STATE_CHANGE_FAILURE)
+      if (ret == GST_STATE_CHANGE_FAILURE) {
         gst_vlm_worker_stop (self->worker);
+        drop_auto_overlay (self);
+      }
       break;
     case GST_STATE_CHANGE_PAUSED_TO_READY:
       gst_vlm_worker_stop (self->worker);
+      gst_vlm_frame_pool_clear (&self->pool);
+      drop_auto_overlay (self);
       break;
     case GST_STATE_CHANGE_READY_TO_NULL:
       gst_vlm_worker_release_model (self->worker);
@@ -363,6 +439,13 @@ gst_vlm_caption_set_property (GObject *object, guint id, const GValue *value, GP
   GST_OBJECT_LOCK (self);
   taken = gst_vlm_settings_set (self->settings, id, value, &refused);
   GST_OBJECT_UNLOCK (self);
+
+  /* An unchanged picture may look different to another prompt. */
+  g_mutex_lock (&self->lock);
+  self->new_scene = TRUE;
+  g_mutex_unlock (&self->lock);
+  if (g_str_equal (spec->name, "max-load"))
+    gst_vlm_worker_wake (self->worker);
 
   if (refused != NULL)
     g_warning (
@@ -427,6 +510,7 @@ gst_vlm_caption_finalize (GObject *object)
   GstVlmCaption *self = GST_VLM_CAPTION (object);
 
   gst_vlm_worker_free (self->worker);
+  gst_vlm_frame_pool_clear (&self->pool);
   gst_vlm_settings_free (self->settings);
   gst_flow_combiner_free (self->combiner);
   g_clear_pointer (&self->answer, gst_vlm_answer_unref);
@@ -457,6 +541,20 @@ gst_vlm_caption_class_init (GstVlmCaptionClass *klass)
           "Counters since the last READY->PAUSED, the latency of captions in nanoseconds, the "
           "share of time spent on captions, the mode in use, and the model.",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+
+  /**
+   * GstVlmCaption::trigger:
+   *
+   * Has the next frame described at once, whatever the interval, the scene threshold and the load
+   * are. Until that frame has come further calls ask for the same one.
+   *
+   * Returns: the id that the caption's message and meta will have, or 0 while the element is not
+   *   in PAUSED or PLAYING. A flush, a stop or a later trigger may take the caption's place; then
+   *   no message has that id.
+   */
+  signals[SIGNAL_TRIGGER] = g_signal_new_class_handler ("trigger", G_TYPE_FROM_CLASS (klass),
+      G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION, G_CALLBACK (gst_vlm_caption_ask), NULL, NULL, NULL,
+      G_TYPE_UINT64, 0);
 
   element_class->change_state = GST_DEBUG_FUNCPTR (gst_vlm_caption_change_state);
   element_class->request_new_pad = GST_DEBUG_FUNCPTR (gst_vlm_caption_request_new_pad);

@@ -2,7 +2,15 @@
 
 #include "config.h"
 
+#include <time.h>
+
+#include "wording.h"
 #include "worker.h"
+
+/* Partial captions are told at most this often, in us. */
+#define PARTIAL_PAUSE (200 * G_TIME_SPAN_MILLISECOND)
+/* How far the load may have stayed below its limit and be made up for later, in us. */
+#define MOST_CREDIT (250 * G_TIME_SPAN_MILLISECOND)
 
 typedef enum
 {
@@ -23,6 +31,7 @@ struct _GstVlmWorker
   VlmModel *model;
   VlmSession *session;
   GstVlmFrameReader *reader;
+  guint n_cpus;
   GCancellable *load_cancellable;
 
   GMutex lock;
@@ -35,7 +44,10 @@ struct _GstVlmWorker
   GstVlmJob *running;        /* being described; freed by the thread only */
   GCancellable *cancellable; /* of running */
   gboolean stale;            /* a flush came while running was described */
-  guint64 finished_id;       /* of the newest job that has left waiting and running */
+  guint64 last_ticket;       /* of the newest job */
+  guint64 finished_ticket;   /* of the newest that has left waiting and running */
+  gint64 not_before;         /* no caption begins before this time, but for urgent ones */
+  gint64 unload_at;          /* the model goes at this time; 0: it stays */
 
   GstVlmWorkerStats counters; /* its times and ratio are computed on demand */
   guint64 latency_sum;        /* ns over all completed */
@@ -59,7 +71,7 @@ discard_waiting (GstVlmWorker *worker, guint64 *counter)
   if (worker->waiting == NULL)
     return;
 
-  worker->finished_id = MAX (worker->finished_id, worker->waiting->id);
+  worker->finished_ticket = MAX (worker->finished_ticket, worker->waiting->ticket);
   g_clear_pointer (&worker->waiting, gst_vlm_job_free);
   (*counter)++;
   g_cond_broadcast (&worker->cond);
@@ -80,7 +92,10 @@ load_model (GstVlmWorker *worker)
 {
   g_autoptr (GError) error = NULL;
   VlmModelInfo info;
-  VlmModel *model = vlm_model_load (
+  VlmModel *model;
+
+  worker->hooks.loading (worker->user_data);
+  model = vlm_model_load (
       worker->path, &worker->options, report_progress, worker, worker->load_cancellable, &error);
 
   if (model != NULL) {
@@ -102,12 +117,46 @@ load_model (GstVlmWorker *worker)
 
   g_mutex_lock (&worker->lock);
   worker->model_state = model != NULL ? MODEL_READY : MODEL_FAILED;
+  worker->counters.loaded = model != NULL;
   if (model == NULL)
     discard_waiting (worker, &worker->counters.dropped);
   g_cond_broadcast (&worker->cond);
   g_mutex_unlock (&worker->lock);
 
   return model != NULL;
+}
+
+/* Lets the model go until the next frame. */
+static void
+unload_model (GstVlmWorker *worker)
+{
+  g_clear_pointer (&worker->session, vlm_session_free);
+  g_clear_pointer (&worker->model, vlm_model_unref);
+}
+
+/*
+ * Waits until a frame is there and may be described, or until the time at which the model goes.
+ * Called with the lock; TRUE if it is that time.
+ */
+static gboolean
+wait_for_job (GstVlmWorker *worker)
+{
+  while (!worker->stopping) {
+    const GstVlmJob *job = worker->waiting;
+    gint64 now = g_get_monotonic_time ();
+    gint64 until = job != NULL ? worker->not_before : worker->unload_at;
+
+    if (job != NULL && (job->urgent || now >= until))
+      return FALSE;
+    if (job == NULL && until > 0 && now >= until)
+      return TRUE;
+
+    if (until > 0)
+      g_cond_wait_until (&worker->cond, &worker->lock, until);
+    else
+      g_cond_wait (&worker->cond, &worker->lock);
+  }
+  return FALSE;
 }
 
 /* Waits for a frame and makes it the running one; NULL when stopping. */
@@ -117,8 +166,13 @@ take_job (GstVlmWorker *worker)
   GstVlmJob *job = NULL;
 
   g_mutex_lock (&worker->lock);
-  while (!worker->stopping && worker->waiting == NULL)
-    g_cond_wait (&worker->cond, &worker->lock);
+  while (wait_for_job (worker)) {
+    worker->unload_at = 0;
+    worker->counters.loaded = FALSE;
+    g_mutex_unlock (&worker->lock);
+    unload_model (worker);
+    g_mutex_lock (&worker->lock);
+  }
   if (!worker->stopping) {
     job = g_steal_pointer (&worker->waiting);
     worker->running = job;
@@ -131,38 +185,14 @@ take_job (GstVlmWorker *worker)
   return job;
 }
 
-static GstVlmAnswer *
-describe (GstVlmWorker *worker, const GstVlmJob *job, GError **error)
+/* A caption that grows. */
+typedef struct
 {
-  VlmRequest request = VLM_REQUEST_INIT;
-  VlmWatch watch = { NULL, NULL, NULL, worker->cancellable };
-  VlmResult result = { 0 };
-  VlmImage image;
-  GstVlmAnswer *answer;
-
-  if (!gst_vlm_frame_reader_read (worker->reader, job->frame, &image, error))
-    return NULL;
-
-  gst_vlm_settings_fill_request (job->settings, &request);
-  request.images = &image;
-  request.n_images = 1;
-  if (!vlm_session_generate (worker->session, &request, &watch, &result, error))
-    return NULL;
-
-  answer = gst_vlm_answer_new ();
-  answer->id = job->id;
-  answer->serial = job->serial;
-  answer->times = job->times;
-  answer->text = g_steal_pointer (&result.text);
-  answer->n_prompt_tokens = result.n_prompt_tokens;
-  answer->n_image_tokens = result.n_image_tokens;
-  answer->n_tokens = result.n_ids;
-  answer->finish_reason = result.finish_reason;
-  answer->latency = (g_get_monotonic_time () - job->selected_at) * GST_USECOND;
-  vlm_result_clear (&result);
-
-  return answer;
-}
+  GstVlmWorker *worker;
+  const GstVlmJob *job;
+  GString *text;
+  gint64 told_at;
+} Growth;
 
 /* No flush has come since the job was taken. */
 static gboolean
@@ -175,6 +205,116 @@ is_wanted (GstVlmWorker *worker)
   g_mutex_unlock (&worker->lock);
 
   return wanted;
+}
+
+static void
+on_text (const gchar *delta, gpointer user_data)
+{
+  Growth *growth = user_data;
+  GstVlmWorker *worker = growth->worker;
+  gint64 now = g_get_monotonic_time ();
+
+  g_string_append (growth->text, delta);
+  if (now < growth->told_at + PARTIAL_PAUSE || !is_wanted (worker))
+    return;
+  growth->told_at = now;
+  worker->hooks.grew (growth->job, growth->text->str, worker->user_data);
+}
+
+static gboolean
+generate (GstVlmWorker *worker, const GstVlmJob *job, const VlmRequest *request, VlmResult *result,
+    GError **error)
+{
+  Growth growth = { worker, job, NULL, 0 };
+  VlmWatch watch = { NULL, NULL, &growth, worker->cancellable };
+  gboolean generated;
+
+  if (job->settings->partial_captions) {
+    watch.text = on_text;
+    growth.text = g_string_new (NULL);
+  }
+  generated = vlm_session_generate (worker->session, request, &watch, result, error);
+  if (growth.text != NULL)
+    g_string_free (growth.text, TRUE);
+
+  return generated;
+}
+
+/* The text as it is to be shown. (transfer full) */
+static gchar *
+take_text (VlmResult *result)
+{
+  if (result->finish_reason == VLM_FINISH_STOP)
+    return g_steal_pointer (&result->text);
+  return gst_vlm_wording_round_off (result->text);
+}
+
+static GstVlmAnswer *
+describe (GstVlmWorker *worker, const GstVlmJob *job, GError **error)
+{
+  VlmRequest request = VLM_REQUEST_INIT;
+  VlmResult result = { 0 };
+  VlmImage image;
+  GstVlmAnswer *answer;
+  gint64 now;
+
+  if (!gst_vlm_frame_reader_read (worker->reader, job->frame, &image, error))
+    return NULL;
+
+  gst_vlm_settings_fill_request (job->settings, &request);
+  request.images = &image;
+  request.n_images = 1;
+  if (!generate (worker, job, &request, &result, error))
+    return NULL;
+
+  answer = gst_vlm_answer_new ();
+  answer->id = job->id;
+  answer->serial = job->serial;
+  answer->times = job->times;
+  answer->text = take_text (&result);
+  answer->n_prompt_tokens = result.n_prompt_tokens;
+  answer->n_image_tokens = result.n_image_tokens;
+  answer->n_tokens = result.n_ids;
+  answer->finish_reason = result.finish_reason;
+  now = g_get_monotonic_time ();
+  answer->latency = (now - job->selected_at) * GST_USECOND;
+  answer->work = (now - worker->running_since) * GST_USECOND;
+  vlm_result_clear (&result);
+
+  return answer;
+}
+
+/* CPU time of the calling thread, us. */
+static gint64
+get_cpu_time (void)
+{
+  struct timespec time;
+
+  if (clock_gettime (CLOCK_THREAD_CPUTIME_ID, &time) != 0)
+    return 0;
+  return time.tv_sec * G_TIME_SPAN_SECOND + time.tv_nsec / 1000;
+}
+
+/*
+ * Settles when the next caption may begin, so that they take max-load of the CPUs on average. cpu
+ * is what this one took of its own thread, which leads a team that works as long as it does.
+ * Called with the lock.
+ */
+static void
+plan_rest (GstVlmWorker *worker, const GstVlmSettings *settings, gint64 cpu)
+{
+  guint n_threads =
+      settings->threads > 0 ? MIN (settings->threads, worker->n_cpus) : worker->n_cpus;
+  gint64 since = worker->running_since;
+
+  if (settings->max_load >= 100) {
+    worker->not_before = 0;
+    return;
+  }
+  /* Frames come when they come: what began late is made up for. */
+  if (worker->not_before > 0)
+    since = CLAMP (worker->not_before, since - MOST_CREDIT, since);
+  worker->not_before = since + cpu * n_threads * 100 / (worker->n_cpus * settings->max_load);
 }
 
 /* Called with the lock. */
@@ -195,12 +335,24 @@ count_outcome (GstVlmWorker *worker, gboolean wanted, const GstVlmAnswer *answer
   }
 }
 
+/* The running job is done with. Called with the lock. */
+static void
+end_job (GstVlmWorker *worker, const GstVlmJob *job)
+{
+  worker->running = NULL;
+  worker->finished_ticket = MAX (worker->finished_ticket, job->ticket);
+  g_clear_object (&worker->cancellable);
+  g_cond_broadcast (&worker->cond);
+}
+
 static void
 run_job (GstVlmWorker *worker, GstVlmJob *job)
 {
   g_autoptr (GError) error = NULL;
+  gint64 cpu = get_cpu_time ();
   GstVlmAnswer *answer = describe (worker, job, &error);
   gboolean wanted = is_wanted (worker);
+  GstClockTime idle = job->settings->idle_unload;
 
   if (wanted && answer != NULL)
     worker->hooks.answered (answer, worker->user_data);
@@ -209,14 +361,26 @@ run_job (GstVlmWorker *worker, GstVlmJob *job)
 
   /* Only now, with the outcome delivered, does the job count as finished. */
   g_mutex_lock (&worker->lock);
+  plan_rest (worker, job->settings, get_cpu_time () - cpu);
+  worker->unload_at = idle > 0 ? g_get_monotonic_time () + (gint64) (idle / GST_USECOND) : 0;
   count_outcome (worker, wanted, answer);
-  worker->running = NULL;
-  worker->finished_id = MAX (worker->finished_id, job->id);
-  g_clear_object (&worker->cancellable);
-  g_cond_broadcast (&worker->cond);
+  end_job (worker, job);
   g_mutex_unlock (&worker->lock);
 
   g_clear_pointer (&answer, gst_vlm_answer_unref);
+  gst_vlm_job_free (job);
+}
+
+/* The model could not be loaded again: its frame goes undescribed. */
+static void
+give_up_job (GstVlmWorker *worker, GstVlmJob *job)
+{
+  g_mutex_lock (&worker->lock);
+  worker->running_since = 0;
+  worker->counters.dropped++;
+  end_job (worker, job);
+  g_mutex_unlock (&worker->lock);
+
   gst_vlm_job_free (job);
 }
 
@@ -225,11 +389,17 @@ run (gpointer user_data)
 {
   GstVlmWorker *worker = user_data;
   GstVlmJob *job;
+  gboolean usable;
 
   worker->reader = gst_vlm_frame_reader_new ();
-  if (load_model (worker)) {
-    while ((job = take_job (worker)) != NULL)
+  worker->n_cpus = vlm_count_cpus ();
+  usable = load_model (worker);
+  while (usable && (job = take_job (worker)) != NULL) {
+    usable = worker->session != NULL || load_model (worker);
+    if (usable)
       run_job (worker, job);
+    else
+      give_up_job (worker, job);
   }
 
   g_clear_pointer (&worker->session, vlm_session_free);
@@ -282,7 +452,10 @@ gst_vlm_worker_start (
   worker->stopping = FALSE;
   worker->flushing = FALSE;
   worker->counters = (GstVlmWorkerStats){ .last_latency = GST_CLOCK_TIME_NONE };
-  worker->finished_id = 0;
+  worker->last_ticket = 0;
+  worker->finished_ticket = 0;
+  worker->not_before = 0;
+  worker->unload_at = 0;
   worker->latency_sum = 0;
   worker->busy = 0;
   worker->started_at = g_get_monotonic_time ();
@@ -318,6 +491,7 @@ void
 gst_vlm_worker_release_model (GstVlmWorker *worker)
 {
   g_clear_pointer (&worker->model, vlm_model_unref);
+  worker->counters.loaded = FALSE;
 }
 
 void
@@ -361,7 +535,7 @@ gst_vlm_worker_is_useful (GstVlmWorker *worker)
   return useful;
 }
 
-/* Puts the job into the slot; FALSE (the job is freed) if none is wanted. Called with the lock. */
+/* Puts the job into the slot; FALSE (the job is freed) if it is not wanted. Called with the lock. */
 static gboolean
 put_job (GstVlmWorker *worker, GstVlmJob *job)
 {
@@ -370,12 +544,46 @@ put_job (GstVlmWorker *worker, GstVlmJob *job)
     return FALSE;
   }
 
-  discard_waiting (worker, &worker->counters.dropped);
-  worker->waiting = job;
   worker->counters.submitted++;
+  if (worker->waiting != NULL && worker->waiting->urgent && !job->urgent) {
+    worker->counters.dropped++;
+    gst_vlm_job_free (job);
+    return FALSE;
+  }
+
+  discard_waiting (worker, &worker->counters.dropped);
+  job->ticket = ++worker->last_ticket;
+  worker->waiting = job;
   g_cond_broadcast (&worker->cond);
 
   return TRUE;
+}
+
+gboolean
+gst_vlm_worker_wants (GstVlmWorker *worker, GstClockTime interval)
+{
+  gint64 now = g_get_monotonic_time ();
+  gboolean wants;
+
+  g_mutex_lock (&worker->lock);
+  wants = now >= worker->not_before
+      || interval / GST_USECOND >= (GstClockTime) (worker->not_before - now);
+  if (!wants) {
+    worker->counters.submitted++;
+    worker->counters.dropped++;
+  }
+  g_mutex_unlock (&worker->lock);
+
+  return wants;
+}
+
+void
+gst_vlm_worker_wake (GstVlmWorker *worker)
+{
+  g_mutex_lock (&worker->lock);
+  worker->not_before = 0;
+  g_cond_broadcast (&worker->cond);
+  g_mutex_unlock (&worker->lock);
 }
 
 void
@@ -389,12 +597,13 @@ gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job)
 gboolean
 gst_vlm_worker_finish (GstVlmWorker *worker, GstVlmJob *job)
 {
-  guint64 id = job->id;
+  guint64 ticket;
   gboolean finished;
 
   g_mutex_lock (&worker->lock);
   if (put_job (worker, job)) {
-    while (!worker->flushing && worker->finished_id < id)
+    ticket = worker->last_ticket;
+    while (!worker->flushing && worker->finished_ticket < ticket)
       g_cond_wait (&worker->cond, &worker->lock);
   }
   finished = !worker->flushing;

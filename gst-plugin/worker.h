@@ -20,7 +20,9 @@ typedef struct _GstVlmWorker GstVlmWorker;
 typedef struct
 {
   guint64 id;
-  guint serial; /* copied into the answer */
+  guint serial;    /* copied into the answer */
+  gboolean urgent; /* it was asked for: no rest before it, and only its like takes its place */
+  guint64 ticket;  /* set by the worker: its place in the order of jobs */
   GstVlmTimes times;
   GstVlmFrame *frame;       /* owned */
   GstVlmSettings *settings; /* owned */
@@ -30,14 +32,17 @@ typedef struct
 void gst_vlm_job_free (GstVlmJob *job);
 
 /*
- * Called from the worker's thread with no lock held. Between gst_vlm_worker_start() and
- * gst_vlm_worker_stop() loaded is called exactly once.
+ * Called from the worker's thread with no lock held. loading and loaded are called for each time
+ * that the model is loaded: once after gst_vlm_worker_start(), and again when it was unloaded.
  */
 typedef struct
 {
+  void (*loading) (gpointer user_data);
   void (*progress) (gdouble fraction, gpointer user_data);
   /* model is NULL if it failed or was cancelled (G_IO_ERROR_CANCELLED); error says which. */
   void (*loaded) (VlmModel *model, const GError *error, gpointer user_data);
+  /* The text grew; at most a few times a second, and only if the job's settings want it. */
+  void (*grew) (const GstVlmJob *job, const gchar *text, gpointer user_data);
   void (*answered) (GstVlmAnswer *answer, gpointer user_data);
   void (*failed) (const GstVlmJob *job, const GError *error, gpointer user_data);
 } GstVlmWorkerHooks;
@@ -46,12 +51,13 @@ typedef struct
 {
   guint64 submitted; /* selected frames handed over */
   guint64 completed;
-  guint64 dropped; /* replaced by a newer one, or no model came */
+  guint64 dropped; /* replaced by a newer one, given up for the load's sake, or no model came */
   guint64 failed;
   guint64 cancelled;         /* by a flush or by stopping */
   GstClockTime last_latency; /* NONE before the first caption */
   GstClockTime mean_latency;
   gdouble busy_ratio; /* share of the time since start spent on captions */
+  gboolean loaded;    /* the model is held */
 } GstVlmWorkerStats;
 
 GstVlmWorker *gst_vlm_worker_new (const GstVlmWorkerHooks *hooks, gpointer user_data);
@@ -75,6 +81,16 @@ void gst_vlm_worker_end_flush (GstVlmWorker *worker);
 
 /* FALSE once loading has failed: no frame needs to be copied any more. */
 gboolean gst_vlm_worker_is_useful (GstVlmWorker *worker);
+
+/*
+ * Whether a frame that is selected now could be described before the next one, an interval later:
+ * not while the worker rests to keep to its load. A frame that is not handed over for that counts
+ * as dropped.
+ */
+gboolean gst_vlm_worker_wants (GstVlmWorker *worker, GstClockTime interval);
+
+/* The load may be another from now on: ends the rest. */
+void gst_vlm_worker_wake (GstVlmWorker *worker);
 
 /* Hands a frame over and returns at once. (transfer full) */
 void gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job);

@@ -66,7 +66,7 @@ check_format () {
 # too, and what is not built here or is loaded by programs without a sanitizer.
 sanitized_tests () {
   meson test -C "$sanitizer_build" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
-    | grep -vE '^(golden-|fidelity|demo-model|tools-|kernels-aarch64|check-spills|element-gi)'
+    | grep -vE '^(golden-|fidelity|demo-model|tools-|kernels-aarch64|check-spills|element-(gi|inspect|pipelines|stills))'
 }
 
 part_sanitize () {

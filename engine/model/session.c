@@ -8,6 +8,7 @@
 #include "engine/image/crops.h"
 #include "engine/runtime/alloc.h"
 #include "engine/text/detokenizer.h"
+#include "engine/text/repetition.h"
 #include "sampler.h"
 #include "settings.h"
 #include "vision.h"
@@ -39,6 +40,7 @@ typedef struct
 
   GArray *output; /* gint32 ids */
   GString *text;
+  GArray *text_ends; /* gsize, length of text after each of output */
   VlmFinishReason finish_reason;
   VlmTimings timings;
 } Answer;
@@ -400,7 +402,23 @@ show_text (Answer *answer, gsize shown)
     watch->text (answer->text->str + shown, watch->user_data);
 }
 
-/* Generates until an end token, the limit, or the end of the context. */
+/* Whether the answer goes round in a loop; then its text is cut after the first round. */
+static gboolean
+end_loop (Answer *answer)
+{
+  gsize n_kept;
+
+  g_array_append_val (answer->text_ends, answer->text->len);
+  if (!answer->request->end_loops
+      || !vlm_repetition_find ((const gint32 *) answer->output->data, answer->output->len, &n_kept))
+    return FALSE;
+
+  g_string_truncate (answer->text, g_array_index (answer->text_ends, gsize, n_kept - 1));
+  answer->finish_reason = VLM_FINISH_REPETITION;
+  return TRUE;
+}
+
+/* Generates until an end token, the limit, a loop, or the end of the context. */
 static gboolean
 decode (Answer *answer, VlmSampler *sampler, VlmDetokenizer *detokenizer, GError **error)
 {
@@ -421,7 +439,7 @@ decode (Answer *answer, VlmSampler *sampler, VlmDetokenizer *detokenizer, GError
     shown = answer->text->len;
     vlm_detokenizer_push (detokenizer, id, answer->text);
     show_text (answer, shown);
-    if (answer->output->len == settings->max_tokens)
+    if (end_loop (answer) || answer->output->len == settings->max_tokens)
       break;
     if (answer->session->cache.length >= answer->model->config.text.max_context) {
       answer->finish_reason = VLM_FINISH_CONTEXT;
@@ -430,9 +448,11 @@ decode (Answer *answer, VlmSampler *sampler, VlmDetokenizer *detokenizer, GError
     if (!step (answer, id, error))
       return FALSE;
   }
-  shown = answer->text->len;
-  vlm_detokenizer_finish (detokenizer, answer->text);
-  show_text (answer, shown);
+  if (answer->finish_reason != VLM_FINISH_REPETITION) {
+    shown = answer->text->len;
+    vlm_detokenizer_finish (detokenizer, answer->text);
+    show_text (answer, shown);
+  }
   show_array (answer, "output_ids", 0, VLM_ARRAY_I32, answer->output->len, 0, answer->output->data);
   return TRUE;
 }
@@ -490,6 +510,7 @@ answer_clear (Answer *answer)
   g_clear_pointer (&answer->output, g_array_unref);
   if (answer->text != NULL)
     g_string_free (answer->text, TRUE);
+  g_clear_pointer (&answer->text_ends, g_array_unref);
 }
 
 gboolean
@@ -508,8 +529,10 @@ vlm_session_generate (VlmSession *session, const VlmRequest *request, const VlmW
   if (!vlm_settings_resolve (&answer.settings, session->model, request, error))
     return FALSE;
   answer.team = vlm_team_new (request->n_threads, cancellable);
+  vlm_team_set_nice (answer.team, request->nice);
   answer.output = g_array_new (FALSE, FALSE, sizeof (gint32));
   answer.text = g_string_new (NULL);
+  answer.text_ends = g_array_new (FALSE, FALSE, sizeof (gsize));
 
   ok = run_stages (&answer, error);
   if (ok) {

@@ -3,6 +3,7 @@
 /* How many CPUs this process may use: its affinity mask, cut down by its cgroup's quota. */
 
 #define _GNU_SOURCE
+#include "engine/vlm.h"
 #include "team.h"
 
 #ifdef __linux__
@@ -87,4 +88,10 @@ vlm_team_get_n_cpus (void)
 #else
   return g_get_num_processors ();
 #endif
+}
+
+guint
+vlm_count_cpus (void)
+{
+  return vlm_team_get_n_cpus ();
 }

@@ -7,9 +7,15 @@
  * from one atomic counter until it is used up.
  */
 
+#define _GNU_SOURCE
 #include "team.h"
 
 #include <stdint.h>
+
+#ifdef __linux__
+#include <sys/resource.h>
+#include <unistd.h>
+#endif
 
 /* A waiting crew thread looks this often before it goes to sleep: about a tenth of a millisecond. */
 #define SPIN_ROUNDS 2000
@@ -22,6 +28,7 @@
 struct _VlmTeam
 {
   guint n_threads;
+  gint nice;
   GCancellable *cancellable;
 };
 
@@ -39,6 +46,7 @@ typedef struct
   VlmJobFunc func;
   gpointer user_data;
   GCancellable *cancellable;
+  gint nice;
   gsize n_jobs;
   gsize next;     /* atomic */
   gint cancelled; /* atomic */
@@ -63,9 +71,26 @@ cpu_relax (void)
 #endif
 }
 
+/* Makes the calling thread this nice, unless it is so already or nicer. */
+static void
+be_nice (gint nice)
+{
+#ifdef __linux__
+  static GPrivate asked = G_PRIVATE_INIT (NULL);
+
+  if (nice <= GPOINTER_TO_INT (g_private_get (&asked)))
+    return;
+  g_private_set (&asked, GINT_TO_POINTER (nice));
+  /* On Linux niceness belongs to a thread; 0 is the calling one. */
+  if (getpriority (PRIO_PROCESS, 0) < nice)
+    setpriority (PRIO_PROCESS, 0, nice);
+#endif
+}
+
 static void
 work (guint thread)
 {
+  be_nice (crew.nice);
   for (;;) {
     gsize job;
 
@@ -159,6 +184,13 @@ vlm_team_free (VlmTeam *team)
   g_free (team);
 }
 
+void
+vlm_team_set_nice (VlmTeam *team, gint nice)
+{
+  team->nice = nice;
+  be_nice (nice);
+}
+
 guint
 vlm_team_get_n_threads (const VlmTeam *team)
 {
@@ -211,6 +243,7 @@ publish_run (VlmTeam *team, gsize n_jobs, VlmJobFunc func, gpointer user_data)
   crew.func = func;
   crew.user_data = user_data;
   crew.cancellable = team->cancellable;
+  crew.nice = team->nice;
   crew.n_jobs = n_jobs;
   crew.next = 0;
   crew.cancelled = FALSE;

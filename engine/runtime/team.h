@@ -23,6 +23,12 @@ VlmTeam *vlm_team_new (guint n_threads, GCancellable *cancellable);
 void vlm_team_free (VlmTeam *team);
 guint vlm_team_get_n_threads (const VlmTeam *team);
 
+/*
+ * Least niceness, 0 to 19, of the threads that work for this team, the caller's included. A thread
+ * may not take niceness back, so those of the pool keep the highest that any team asked for.
+ */
+void vlm_team_set_nice (VlmTeam *team, gint nice);
+
 /* CPUs that this process may use: affinity mask and cgroup 2 limit respected, at least 1. */
 guint vlm_team_get_n_cpus (void);
 

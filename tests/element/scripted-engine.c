@@ -3,6 +3,7 @@
 #include "tests/element/scripted-engine.h"
 
 #include <string.h>
+#include <time.h>
 
 #define BUILTIN "resource:scripted"
 
@@ -24,7 +25,11 @@ static gboolean loading_held;
 static gboolean captions_held;
 static guint permits;
 static guint failures;
-static guint begun, done, cancelled, alive;
+static guint begun, done, cancelled, alive, loaded;
+static gint64 time_taken, word_pause;
+static gboolean time_busy;
+static const gchar *const *words_said;
+static VlmFinishReason said_reason;
 static GBytes *picture;
 static guint picture_width, picture_height;
 static VlmRequest last_request;
@@ -39,7 +44,9 @@ scripted_reset (void)
 {
   g_mutex_lock (&lock);
   loading_held = captions_held = FALSE;
-  permits = failures = begun = done = cancelled = 0;
+  permits = failures = begun = done = cancelled = loaded = 0;
+  time_taken = word_pause = 0;
+  words_said = NULL;
   g_clear_pointer (&picture, g_bytes_unref);
   g_cond_broadcast (&cond);
   g_mutex_unlock (&lock);
@@ -80,6 +87,25 @@ scripted_fail_next (guint n_captions)
   g_mutex_unlock (&lock);
 }
 
+void
+scripted_take_time (gint64 us, gboolean busy)
+{
+  g_mutex_lock (&lock);
+  time_taken = us;
+  time_busy = busy;
+  g_mutex_unlock (&lock);
+}
+
+void
+scripted_say (const gchar *const *words, gint64 pause_us, VlmFinishReason reason)
+{
+  g_mutex_lock (&lock);
+  words_said = words;
+  word_pause = pause_us;
+  said_reason = reason;
+  g_mutex_unlock (&lock);
+}
+
 static guint
 read_count (const guint *count)
 {
@@ -108,6 +134,12 @@ guint
 scripted_count_cancelled (void)
 {
   return read_count (&cancelled);
+}
+
+guint
+scripted_count_loaded (void)
+{
+  return read_count (&loaded);
 }
 
 guint
@@ -179,10 +211,16 @@ vlm_builtin_model (void)
   return BUILTIN;
 }
 
+guint
+vlm_count_cpus (void)
+{
+  return 2;
+}
+
 const gchar *
 vlm_finish_reason_name (VlmFinishReason reason)
 {
-  static const gchar *const names[] = { "stop", "length", "context", "cancelled" };
+  static const gchar *const names[] = { "stop", "length", "context", "cancelled", "repetition" };
 
   return names[reason];
 }
@@ -225,6 +263,7 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   model->path = g_strdup (path);
   g_mutex_lock (&lock);
   alive++;
+  loaded++;
   g_mutex_unlock (&lock);
 
   return model;
@@ -308,10 +347,64 @@ remember (const VlmRequest *request)
   last_request.images = NULL;
 }
 
+/* In us; busy: that which this thread has computed. */
+static gint64
+get_time (gboolean busy)
+{
+  struct timespec time;
+
+  if (!busy)
+    return g_get_monotonic_time ();
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * G_TIME_SPAN_SECOND + time.tv_nsec / 1000;
+}
+
+/* FALSE with an error when cancelled. */
+static gboolean
+pass_time (gint64 us, gboolean busy, GCancellable *cancellable, GError **error)
+{
+  gint64 until = get_time (busy) + us;
+
+  while (us > 0 && get_time (busy) < until && !g_cancellable_is_cancelled (cancellable)) {
+    if (!busy)
+      g_usleep (MIN (1000, us));
+  }
+  return !g_cancellable_set_error_if_cancelled (cancellable, error);
+}
+
+/* The scripted words, or the usual text. */
+static gboolean
+speak (const VlmRequest *request, const VlmWatch *watch, VlmResult *result, GError **error)
+{
+  GString *text;
+  guint i;
+
+  if (words_said == NULL) {
+    result->text = g_strdup_printf ("%s %u", request->prompt, request->images[0].pixels[0]);
+    result->finish_reason = VLM_FINISH_STOP;
+    return TRUE;
+  }
+
+  text = g_string_new (NULL);
+  for (i = 0; words_said[i] != NULL; i++) {
+    if (!pass_time (word_pause, FALSE, watch->cancellable, error)) {
+      g_string_free (text, TRUE);
+      return FALSE;
+    }
+    g_string_append (text, words_said[i]);
+    if (watch->text != NULL)
+      watch->text (words_said[i], watch->user_data);
+  }
+  result->text = g_string_free (text, FALSE);
+  result->finish_reason = said_reason;
+  return TRUE;
+}
+
 gboolean
 vlm_session_generate (VlmSession *session, const VlmRequest *request, const VlmWatch *watch,
     VlmResult *result, GError **error)
 {
+  VlmResult said = { 0 };
   gboolean fails;
 
   g_mutex_lock (&lock);
@@ -319,7 +412,9 @@ vlm_session_generate (VlmSession *session, const VlmRequest *request, const VlmW
   remember (request);
   g_mutex_unlock (&lock);
 
-  if (!pass_gate (&captions_held, &permits, watch->cancellable, error)) {
+  if (!pass_gate (&captions_held, &permits, watch->cancellable, error)
+      || !pass_time (time_taken, time_busy, watch->cancellable, error)
+      || !speak (request, watch, &said, error)) {
     g_mutex_lock (&lock);
     cancelled++;
     g_mutex_unlock (&lock);
@@ -333,15 +428,15 @@ vlm_session_generate (VlmSession *session, const VlmRequest *request, const VlmW
   done++;
   g_mutex_unlock (&lock);
   if (fails) {
+    vlm_result_clear (&said);
     g_set_error (error, VLM_ERROR, VLM_ERROR_CONTEXT, "scripted failure");
     return FALSE;
   }
 
-  result->text = g_strdup_printf ("%s %u", request->prompt, request->images[0].pixels[0]);
+  *result = said;
   result->n_ids = 3;
   result->n_prompt_tokens = 70;
   result->n_image_tokens = 64;
-  result->finish_reason = VLM_FINISH_STOP;
   return TRUE;
 }
 

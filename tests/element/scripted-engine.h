@@ -27,6 +27,18 @@ void scripted_permit (guint n_captions);
 /* The next n captions fail with VLM_ERROR_CONTEXT. */
 void scripted_fail_next (guint n_captions);
 
+/* From now on each caption takes this long; if busy, this much of a CPU. */
+void scripted_take_time (gint64 us, gboolean busy);
+
+/*
+ * From now on each caption grows by these words, one after the other, each with this time before
+ * it, and ends for this reason. NULL: the usual text at once.
+ */
+void scripted_say (const gchar *const *words, gint64 pause_us, VlmFinishReason reason);
+
+/* How many models have been loaded. */
+guint scripted_count_loaded (void);
+
 /* How many captions have been begun, have come out, and were cancelled. */
 guint scripted_count_begun (void);
 guint scripted_count_done (void);

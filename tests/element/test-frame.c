@@ -187,12 +187,12 @@ test_all_formats (void)
 
   for (i = 0; i < gst_value_list_get_size (formats); i++) {
     const gchar *format = g_value_get_string (gst_value_list_get_value (formats, i));
-    gboolean gray = g_str_equal (format, "GRAY8");
+    gboolean gray = g_str_has_prefix (format, "GRAY");
     g_autofree gchar *even = g_strdup_printf ("video/x-raw,format=%s,width=64,height=32", format);
     g_autofree gchar *odd = g_strdup_printf ("video/x-raw,format=%s,width=33,height=17", format);
 
-    /* videotestsrc writes 235 for white into GRAY8 and does not say so. */
-    check_colour ("white", odd, white, gray ? 20 : 4);
+    /* videotestsrc writes 235 for white into gray formats and does not say so. */
+    check_colour ("white", odd, white, gray ? 21 : 4);
     if (!gray) {
       check_colour ("red", even, red, 8);
       check_colour ("green", even, green, 8);

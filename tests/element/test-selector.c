@@ -144,6 +144,21 @@ test_interval_changes (void)
   g_assert_true (gst_vlm_selector_select (&selector, 7000 * MS, NONE, 0, 5 * GST_SECOND));
 }
 
+/* Without an interval nothing is selected, and the first frame after that counts as the first. */
+static void
+test_never (void)
+{
+  GstVlmSelector selector;
+
+  gst_vlm_selector_reset (&selector);
+  g_assert_false (gst_vlm_selector_select (&selector, 0, NONE, 0, NONE));
+  g_assert_false (gst_vlm_selector_select (&selector, 3600 * GST_SECOND, NONE, 0, NONE));
+  g_assert_true (gst_vlm_selector_select (&selector, 3601 * GST_SECOND, NONE, 0, GST_SECOND));
+  g_assert_false (gst_vlm_selector_select (&selector, 9000 * GST_SECOND, NONE, 0, NONE));
+  g_assert_false (gst_vlm_selector_select (&selector, 100 * GST_SECOND, NONE, 0, NONE));
+  g_assert_true (gst_vlm_selector_select (&selector, 101 * GST_SECOND, NONE, 0, GST_SECOND));
+}
+
 /* Times near the end of the range do not wrap. */
 static void
 test_extremes (void)
@@ -166,6 +181,7 @@ main (int argc, char **argv)
   g_test_add_func ("/selector/repeated", test_repeated);
   g_test_add_func ("/selector/jumps", test_jumps);
   g_test_add_func ("/selector/interval-changes", test_interval_changes);
+  g_test_add_func ("/selector/never", test_never);
   g_test_add_func ("/selector/extremes", test_extremes);
 
   return g_test_run ();

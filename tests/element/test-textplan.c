@@ -58,6 +58,22 @@ make_answer (GstClockTime pts, const gchar *text)
   return answer;
 }
 
+/* limit and longest are in ms; limit 0 is none. */
+static void
+init_plan (GstVlmTextPlan *plan, GstVlmTextStyle style, GstVlmTextPeer peer, guint64 longest,
+    guint64 limit)
+{
+  GstVlmTextRules rules = { style, peer, longest * MS, limit > 0 ? limit * MS : NONE };
+
+  gst_vlm_text_plan_init (plan, &rules);
+}
+
+#define init_cues(plan) init_plan (plan, GST_VLM_TEXT_CUES, GST_VLM_TEXT_PEER_SINK, 10000, 0)
+#define init_drawn_slices(plan)                                                                    \
+  init_plan (plan, GST_VLM_TEXT_SLICES, GST_VLM_TEXT_PEER_OVERLAY, 250, 0)
+#define init_kept(plan)                                                                            \
+  init_plan (plan, GST_VLM_TEXT_HELD, GST_VLM_TEXT_PEER_BESIDE, 315360000000, 0)
+
 /* A frame of 100 ms. */
 static void
 plan_frame (GstVlmTextPlan *plan, GstClockTime start, GstClockTime due, GstClockTime settled,
@@ -80,7 +96,7 @@ test_plan_cues (void)
   GstVlmTextPlan plan;
   guint i;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  init_cues (&plan);
 
   /* A sink can preroll at once, although the first caption is not there. */
   plan_frame (&plan, 0, NONE, 0, NULL);
@@ -117,7 +133,7 @@ test_plan_cues_end (void)
   g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
   GstVlmTextPlan plan;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  init_cues (&plan);
   gst_vlm_text_plan_answer (&plan, a);
   plan_frame (&plan, 0, NONE, 100 * MS, NULL);
   plan_frame (&plan, 400 * MS, NONE, 500 * MS, NULL);
@@ -134,7 +150,7 @@ test_plan_cues_settled (void)
   g_autoptr (GstVlmAnswer) a = make_answer (200 * MS, "a");
   GstVlmTextPlan plan;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  init_cues (&plan);
   plan_frame (&plan, 0, NONE, 100 * MS, NULL);
   plan_frame (&plan, 100 * MS, NONE, 200 * MS, NULL);
   plan_frame (&plan, 200 * MS, NONE, 200 * MS, NULL);
@@ -155,7 +171,7 @@ test_plan_slices (void)
   GstVlmTextPlan plan;
   guint i;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_SLICES, 250 * MS);
+  init_drawn_slices (&plan);
   plan_frame (&plan, 0, 600 * MS, 100 * MS, a);
   check_plan (&plan, "text 0+250:a");
   for (i = 1; i < 6; i++)
@@ -180,7 +196,7 @@ test_plan_slices_overlap (void)
   GstVlmTextFrame frame = { .start = 0, .end = 200 * MS, .due = 900 * MS, .answer = a };
   GstVlmTextPlan plan;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_SLICES, 250 * MS);
+  init_drawn_slices (&plan);
   gst_vlm_text_plan_frame (&plan, &frame);
   check_plan (&plan, "text 0+250:a");
   frame.start = 40 * MS;
@@ -198,8 +214,7 @@ test_plan_slices_overlap (void)
   gst_vlm_text_plan_clear (&plan);
 
   /* A muxer keeps what it has. */
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_SLICES, 250 * MS);
-  plan.looked_ahead = TRUE;
+  init_plan (&plan, GST_VLM_TEXT_SLICES, GST_VLM_TEXT_PEER_OTHER, 250, 0);
   frame.start = 0;
   frame.end = 400 * MS;
   frame.due = 300 * MS;
@@ -224,7 +239,7 @@ test_plan_cut (void)
   };
   GstVlmTextPlan plan;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_SLICES, 250 * MS);
+  init_drawn_slices (&plan);
   gst_vlm_text_plan_frame (&plan, &first);
   check_plan (&plan, "gap 50+50");
   plan_frame (&plan, 100 * MS, NONE, NONE, a);
@@ -235,7 +250,7 @@ test_plan_cut (void)
   check_plan (&plan, "text 210+250:a");
   gst_vlm_text_plan_clear (&plan);
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_HELD, 0);
+  init_kept (&plan);
   gst_vlm_text_plan_frame (&plan, &first);
   check_plan (&plan, "gap 50+50");
   plan_frame (&plan, 100 * MS, NONE, NONE, a);
@@ -247,7 +262,7 @@ test_plan_cut (void)
   gst_vlm_text_plan_clear (&plan);
 
   /* A cue begins with the part that is seen. */
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  init_cues (&plan);
   gst_vlm_text_plan_answer (&plan, a);
   gst_vlm_text_plan_frame (&plan, &first);
   gst_vlm_text_plan_finish (&plan);
@@ -262,7 +277,7 @@ test_plan_held (void)
   g_autoptr (GstVlmAnswer) b = make_answer (100 * MS, "b");
   GstVlmTextPlan plan;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_HELD, 0);
+  init_kept (&plan);
   plan_frame (&plan, 0, NONE, NONE, NULL);
   plan_frame (&plan, 100 * MS, NONE, NONE, NULL);
   check_plan (&plan, "gap 0+200");
@@ -283,7 +298,7 @@ test_plan_hurry (void)
   g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
   GstVlmTextPlan plan;
 
-  gst_vlm_text_plan_init (&plan, GST_VLM_TEXT_CUES, 0);
+  init_plan (&plan, GST_VLM_TEXT_CUES, GST_VLM_TEXT_PEER_OTHER, 10000, 0);
   plan_frame (&plan, 0, NONE, 0, NULL);
   gst_vlm_text_plan_hurry (&plan);
   check_plan (&plan, "tick 0 gap 0+100");
@@ -293,6 +308,128 @@ test_plan_hurry (void)
   check_plan (&plan, "");
 
   gst_vlm_text_plan_clear (&plan);
+}
+
+/* A cue of a muxer whose end is foreseen is sent at once, and no longer than is allowed. */
+static void
+test_plan_slices_limit (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (100 * MS, "a");
+  GstVlmTextPlan plan;
+  guint i;
+
+  init_plan (&plan, GST_VLM_TEXT_SLICES, GST_VLM_TEXT_PEER_OTHER, 300, 300);
+  plan_frame (&plan, 0, NONE, 100 * MS, NULL);
+  check_plan (&plan, "gap 0+100");
+  plan_frame (&plan, 100 * MS, 1000 * MS, NONE, a);
+  check_plan (&plan, "text 100+300:a tick 400");
+  for (i = 2; i < 6; i++)
+    plan_frame (&plan, i * 100 * MS, 1000 * MS, NONE, a);
+  check_plan (&plan, "gap 400+200");
+  gst_vlm_text_plan_clear (&plan);
+}
+
+/* Somebody who takes captions as they come gets each once, and nothing for an empty one. */
+static void
+test_plan_held_by_sink (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
+  g_autoptr (GstVlmAnswer) empty = make_answer (300 * MS, "");
+  g_autoptr (GstVlmAnswer) b = make_answer (600 * MS, "b");
+  GstVlmTextPlan plan;
+  guint i;
+
+  init_plan (&plan, GST_VLM_TEXT_HELD, GST_VLM_TEXT_PEER_SINK, 200, 0);
+  plan_frame (&plan, 0, NONE, NONE, NULL);
+  for (i = 1; i < 4; i++)
+    plan_frame (&plan, i * 100 * MS, NONE, NONE, a);
+  check_plan (&plan, "gap 0+100 text 100+200:a");
+  plan_frame (&plan, 400 * MS, NONE, NONE, empty);
+  check_plan (&plan, "gap 300+200");
+  plan_frame (&plan, 500 * MS, NONE, NONE, b);
+  plan_frame (&plan, 600 * MS, NONE, NONE, b);
+  check_plan (&plan, "text 500+200:b");
+  gst_vlm_text_plan_clear (&plan);
+}
+
+/* New rules close the open cue where video is, and nothing is said twice. */
+static void
+test_plan_change (void)
+{
+  g_autoptr (GstVlmAnswer) a = make_answer (0, "a");
+  const GstVlmTextRules slices = { GST_VLM_TEXT_SLICES, GST_VLM_TEXT_PEER_OTHER, 10000 * MS,
+    10000 * MS };
+  GstVlmTextPlan plan;
+
+  init_plan (&plan, GST_VLM_TEXT_CUES, GST_VLM_TEXT_PEER_OTHER, 10000, 0);
+  gst_vlm_text_plan_answer (&plan, a);
+  plan_frame (&plan, 0, NONE, NONE, a);
+  plan_frame (&plan, 100 * MS, NONE, NONE, a);
+  check_plan (&plan, "tick 0");
+  gst_vlm_text_plan_change (&plan, &slices);
+  check_plan (&plan, "text 0+200:a");
+  plan_frame (&plan, 200 * MS, 500 * MS, NONE, a);
+  check_plan (&plan, "text 200+300:a tick 500");
+  gst_vlm_text_plan_clear (&plan);
+}
+
+static void
+test_rules (void)
+{
+  enum
+  {
+    SINK = GST_VLM_TEXT_PEER_SINK,
+    BESIDE = GST_VLM_TEXT_PEER_BESIDE,
+    OVERLAY = GST_VLM_TEXT_PEER_OVERLAY,
+    OTHER = GST_VLM_TEXT_PEER_OTHER
+  };
+  enum
+  {
+    AUTO = GST_VLM_TEXT_TIMING_AUTO,
+    FRAME = GST_VLM_TEXT_TIMING_FRAME,
+    DISPLAY = GST_VLM_TEXT_TIMING_DISPLAY
+  };
+  const struct
+  {
+    gint peer, timing;
+    gboolean sync, foreseen;
+    GstVlmTextStyle style;
+    guint64 longest, limit; /* ms; longest 0 is longer than any stream, limit 0 is none */
+    gboolean may_stall;
+  } cases[] = {
+    { SINK, AUTO, FALSE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, FALSE },
+    { SINK, AUTO, TRUE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, FALSE },
+    { SINK, DISPLAY, FALSE, TRUE, GST_VLM_TEXT_HELD, 7000, 0, FALSE },
+    { SINK, DISPLAY, TRUE, FALSE, GST_VLM_TEXT_HELD, 7000, 0, FALSE },
+    { BESIDE, AUTO, FALSE, TRUE, GST_VLM_TEXT_HELD, 0, 0, FALSE },
+    { BESIDE, AUTO, TRUE, TRUE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
+    { BESIDE, FRAME, FALSE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, TRUE },
+    { OVERLAY, AUTO, FALSE, TRUE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
+    { OVERLAY, DISPLAY, FALSE, FALSE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
+    { OVERLAY, AUTO, TRUE, FALSE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
+    { OVERLAY, FRAME, TRUE, TRUE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
+    { OVERLAY, FRAME, FALSE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, TRUE },
+    { OTHER, AUTO, FALSE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, TRUE },
+    { OTHER, AUTO, TRUE, FALSE, GST_VLM_TEXT_CUES, 7000, 0, TRUE },
+    { OTHER, FRAME, TRUE, TRUE, GST_VLM_TEXT_SLICES, 7000, 7000, FALSE },
+    { OTHER, DISPLAY, FALSE, TRUE, GST_VLM_TEXT_SLICES, 1000, 0, FALSE },
+  };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (cases); i++) {
+    GstVlmTextWishes wishes = { cases[i].sync, cases[i].foreseen, cases[i].timing, 7000 * MS };
+    GstVlmTextRules rules = gst_vlm_text_rules_choose (cases[i].peer, &wishes);
+
+    g_test_message ("case %u", i);
+    g_assert_cmpint (rules.style, ==, cases[i].style);
+    g_assert_cmpint (rules.peer, ==, cases[i].peer);
+    if (cases[i].longest == 0)
+      g_assert_cmpuint (rules.longest, >, 365 * 24 * 3600 * GST_SECOND);
+    else
+      g_assert_cmpuint (rules.longest, ==, cases[i].longest * MS);
+    g_assert_cmpuint (rules.limit, ==, cases[i].limit > 0 ? cases[i].limit * MS : NONE);
+    g_assert_cmpint (gst_vlm_text_rules_may_stall (&rules), ==, cases[i].may_stall);
+  }
 }
 
 int
@@ -306,6 +443,10 @@ main (int argc, char **argv)
   g_test_add_func ("/textplan/cues-settled", test_plan_cues_settled);
   g_test_add_func ("/textplan/slices", test_plan_slices);
   g_test_add_func ("/textplan/slices-overlap", test_plan_slices_overlap);
+  g_test_add_func ("/textplan/slices-limit", test_plan_slices_limit);
+  g_test_add_func ("/textplan/held-by-sink", test_plan_held_by_sink);
+  g_test_add_func ("/textplan/change", test_plan_change);
+  g_test_add_func ("/textplan/rules", test_rules);
   g_test_add_func ("/textplan/cut", test_plan_cut);
   g_test_add_func ("/textplan/held", test_plan_held);
   g_test_add_func ("/textplan/hurry", test_plan_hurry);

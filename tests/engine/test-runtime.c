@@ -4,6 +4,7 @@
 
 #define _GNU_SOURCE
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "engine/runtime/alloc.h"
 #include "engine/runtime/arena.h"
@@ -239,6 +240,43 @@ test_alloc (void)
   g_clear_error (&error);
 }
 
+static void
+read_nice (gsize job, guint thread, gpointer user_data)
+{
+  gint *nice = user_data;
+
+  /* Long enough for the helpers to join. */
+  g_usleep (1000);
+  nice[job] = getpriority (PRIO_PROCESS, 0);
+}
+
+static gpointer
+run_nicely (gpointer user_data)
+{
+  VlmTeam *team = vlm_team_new (3, NULL);
+
+  vlm_team_set_nice (team, 7);
+  g_assert_true (vlm_team_begin_turn (team));
+  g_assert_true (vlm_team_run (team, 50, read_nice, user_data));
+  vlm_team_end_turn (team);
+  vlm_team_free (team);
+  return NULL;
+}
+
+/* All threads that work for a team are as nice as it asks, and nobody else is. */
+static void
+test_nice (void)
+{
+  gint before = getpriority (PRIO_PROCESS, 0);
+  gint nice[50];
+  guint i;
+
+  g_thread_join (g_thread_new ("nice", run_nicely, nice));
+  for (i = 0; i < G_N_ELEMENTS (nice); i++)
+    g_assert_cmpint (nice[i], ==, MAX (before, 7));
+  g_assert_cmpint (getpriority (PRIO_PROCESS, 0), ==, before);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -249,5 +287,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runtime/team/n-cpus", test_n_cpus);
   g_test_add_func ("/runtime/arena", test_arena);
   g_test_add_func ("/runtime/alloc", test_alloc);
+  /* Last, since the threads of the pool stay as they are. */
+  g_test_add_func ("/runtime/team/nice", test_nice);
   return g_test_run ();
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/model/decoder.h"
+#include "engine/text/repetition.h"
 #include "engine/vlm.h"
 #include "golden.h"
 #include "test-image-draw.h"
@@ -614,6 +615,61 @@ test_streamed_text_adds_up (void)
   vlm_model_unref (model);
 }
 
+/* How many of the ids there are when a loop is noticed, and how many are kept; FALSE if never. */
+static gboolean
+find_loop (const VlmResult *result, gsize *n_seen, gsize *n_kept)
+{
+  for (*n_seen = 1; *n_seen <= result->n_ids; (*n_seen)++) {
+    if (vlm_repetition_find (result->ids, *n_seen, n_kept))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+/* The answer that is ended is the one that goes on, up to the loop's third round. */
+static void
+test_loops_end (void)
+{
+  static const gchar *const prompts[] = { "a", "Describe.", "What is it?", "one two three" };
+  VlmModel *model = load (TEXT_MODEL);
+  VlmSession *session = vlm_session_new (model);
+  VlmRequest request;
+  Answer endless, ended;
+  guint i, n_loops = 0;
+
+  request_init (&request, NULL);
+  request.max_tokens = 100;
+  request.repetition_penalty = 0.5; /* rewards what was said before */
+  for (i = 0; i < G_N_ELEMENTS (prompts); i++) {
+    g_autofree gchar *text = NULL;
+    gsize n_seen, n_kept;
+
+    request.prompt = prompts[i];
+    request.end_loops = FALSE;
+    generate (session, &request, &endless);
+    request.end_loops = TRUE;
+    generate (session, &request, &ended);
+    if (find_loop (&endless.result, &n_seen, &n_kept)) {
+      n_loops++;
+      g_assert_cmpint (ended.result.finish_reason, ==, VLM_FINISH_REPETITION);
+      g_assert_cmpmem (ended.result.ids, ended.result.n_ids * sizeof (gint32), endless.result.ids,
+          n_seen * sizeof (gint32));
+      text = vlm_tokenizer_decode (vlm_model_get_tokenizer (model), ended.result.ids, n_kept, TRUE);
+      /* Half a character at the cut is not shown. */
+      if (g_str_has_suffix (text, "\357\277\275"))
+        text[strlen (text) - 3] = '\0';
+      g_assert_cmpstr (ended.result.text, ==, g_strstrip (text));
+    } else {
+      assert_equal_answers (&endless, &ended);
+    }
+    answer_clear (&endless);
+    answer_clear (&ended);
+  }
+  g_assert_cmpuint (n_loops, >, 0);
+  vlm_session_free (session);
+  vlm_model_unref (model);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -632,5 +688,6 @@ main (int argc, char **argv)
     g_test_add_func ("/session/little-memory", test_little_memory);
   g_test_add_func ("/session/cancel", test_cancel);
   g_test_add_func ("/session/streaming", test_streamed_text_adds_up);
+  g_test_add_func ("/session/loops-end", test_loops_end);
   return g_test_run ();
 }

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Live video beside a slow model, and what passing through costs. VLM_TEST_SECONDS is how long the
+ * slow model is watched: by default six seconds, long.sh asks for more.
+ */
+
+#include "tests/element/element-helpers.h"
+#include "tests/element/scripted-engine.h"
+#include "tests/element/stopwatch.h"
+
+GST_PLUGIN_STATIC_DECLARE (vlmcaption);
+
+static guint
+get_seconds (void)
+{
+  const gchar *text = g_getenv ("VLM_TEST_SECONDS");
+
+  return text != NULL ? MAX (atoi (text), 3) : 6;
+}
+
+/* Runs to the end and answers LATENCY messages as an application does; counts warnings. */
+static guint
+play (GstElement *pipeline, void (*on_message) (GstMessage *, gpointer), gpointer user_data)
+{
+  GstBus *bus = gst_element_get_bus (pipeline);
+  gboolean ended = FALSE;
+  guint warnings = 0;
+
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  while (!ended) {
+    GstMessage *message = gst_bus_timed_pop (bus, 120 * GST_SECOND);
+
+    g_assert_nonnull (message);
+    switch (GST_MESSAGE_TYPE (message)) {
+      case GST_MESSAGE_LATENCY:
+        gst_bin_recalculate_latency (GST_BIN (pipeline));
+        break;
+      case GST_MESSAGE_WARNING:
+        warnings++;
+        break;
+      case GST_MESSAGE_EOS:
+        ended = TRUE;
+        break;
+      case GST_MESSAGE_ERROR:
+        g_assert_not_reached ();
+      default:
+        if (on_message != NULL)
+          on_message (message, user_data);
+        break;
+    }
+    gst_message_unref (message);
+  }
+  gst_object_unref (bus);
+
+  return warnings;
+}
+
+static guint64
+get_stat (GstElement *element, const gchar *name)
+{
+  GstStructure *stats;
+  guint64 value = 0;
+
+  g_object_get (element, "stats", &stats, NULL);
+  g_assert_true (gst_structure_get_uint64 (stats, name, &value));
+  gst_structure_free (stats);
+
+  return value;
+}
+
+static GstElement *
+launch (const gchar *line)
+{
+  GError *error = NULL;
+  GstElement *pipeline = gst_parse_launch (line, &error);
+
+  g_assert_no_error (error);
+  return pipeline;
+}
+
+static void
+stop (GstElement *pipeline)
+{
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  gst_object_unref (pipeline);
+}
+
+/* ---- Latency ------------------------------------------------------------------------------ */
+
+#define LIVE_SYNC(queue)                                                                           \
+  "videotestsrc is-live=true num-buffers=60 ! video/x-raw,width=64,height=48,framerate=30/1 "      \
+  "! " queue "vlmcaption name=v mode=sync interval=200000000 ! fakesink sync=true"
+
+/* With a queue that lasts for a caption all is well: no warning, and every due frame described. */
+static void
+test_sync_with_queue (void)
+{
+  GstElement *pipeline = launch (LIVE_SYNC ("queue ! "));
+  GstElement *v = gst_bin_get_by_name (GST_BIN (pipeline), "v");
+  GstQuery *query = gst_query_new_latency ();
+  GstClockTime least, most;
+  gboolean live;
+
+  scripted_take_time (100 * G_TIME_SPAN_MILLISECOND, FALSE);
+  g_assert_cmpuint (play (pipeline, NULL, NULL), ==, 0);
+  /* Two seconds, five a second. */
+  g_assert_cmpuint (get_stat (v, "completed"), ==, 10);
+  g_assert_cmpuint (get_stat (v, "dropped"), ==, 0);
+
+  /* What it adds is what a caption takes, and some. */
+  g_assert_true (gst_element_query (pipeline, query));
+  gst_query_parse_latency (query, &live, &least, &most);
+  g_assert_true (live);
+  g_assert_cmpuint (least, >=, 100 * GST_MSECOND);
+  g_assert_cmpuint (most, >=, least);
+  gst_query_unref (query);
+  gst_object_unref (v);
+  stop (pipeline);
+}
+
+/* Without one frames come late, but every due one is described all the same. */
+static void
+test_sync_without_queue (void)
+{
+  GstElement *pipeline = launch (LIVE_SYNC (""));
+  GstElement *v = gst_bin_get_by_name (GST_BIN (pipeline), "v");
+
+  scripted_take_time (100 * G_TIME_SPAN_MILLISECOND, FALSE);
+  play (pipeline, NULL, NULL);
+  g_assert_cmpuint (get_stat (v, "completed"), ==, 10);
+  gst_object_unref (v);
+  stop (pipeline);
+}
+
+/* A live pipeline is async by itself, adds nothing, and says nothing of latency. */
+static void
+test_auto_is_async (void)
+{
+  GstElement *pipeline = launch ("videotestsrc is-live=true num-buffers=15 ! "
+                                 "video/x-raw,width=64,height=48,framerate=30/1 ! "
+                                 "vlmcaption name=v interval=0 ! fakesink sync=true");
+  GstElement *v = gst_bin_get_by_name (GST_BIN (pipeline), "v");
+  GstQuery *query = gst_query_new_latency ();
+  GstClockTime least, most;
+  gboolean live;
+
+  scripted_take_time (100 * G_TIME_SPAN_MILLISECOND, FALSE);
+  g_assert_cmpuint (play (pipeline, NULL, NULL), ==, 0);
+  g_assert_cmpuint (get_stat (v, "dropped"), >, 0);
+  g_assert_true (gst_element_query (pipeline, query));
+  gst_query_parse_latency (query, &live, &least, &most);
+  /* A frame of the source, and what a sink asks for itself. */
+  g_assert_cmpuint (least, <, 60 * GST_MSECOND);
+  gst_query_unref (query);
+  gst_object_unref (v);
+  stop (pipeline);
+}
+
+/* ---- A slow model beside full HD ---------------------------------------------------------- */
+
+typedef struct
+{
+  guint captions;
+  GstClockTime oldest, longest; /* largest age and latency */
+  gsize resident;               /* after the first captions */
+} Watcher;
+
+static void
+watch_caption (GstMessage *message, gpointer user_data)
+{
+  const GstStructure *s = gst_message_get_structure (message);
+  Watcher *watcher = user_data;
+  guint64 age, latency;
+
+  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ELEMENT
+      || !gst_structure_has_name (s, "vlmcaption"))
+    return;
+  g_assert_true (gst_structure_get_uint64 (s, "age", &age));
+  g_assert_true (gst_structure_get_uint64 (s, "latency", &latency));
+  watcher->oldest = MAX (watcher->oldest, age);
+  watcher->longest = MAX (watcher->longest, latency);
+  if (++watcher->captions == 5)
+    watcher->resident = get_resident_bytes ();
+}
+
+/*
+ * A model that needs 150 ms of a CPU for a caption, asked at every frame: no frame is lost or held,
+ * captions are as young as they can be, memory stays where it is.
+ */
+static void
+test_slow_model (void)
+{
+  guint n_frames = get_seconds () * 30;
+  g_autofree gchar *line = g_strdup_printf (
+      "videotestsrc is-live=true pattern=smpte75 num-buffers=%u ! "
+      "video/x-raw,format=NV12,width=1920,height=1080,framerate=30/1 ! identity name=i ! identity "
+      "name=c ! "
+      "vlmcaption name=v interval=0 threads=1 nice=5 ! fakesink name=sink sync=true",
+      n_frames);
+  GstElement *pipeline = launch (line);
+  Stopwatch through_identity = { 0 }, through_copy = { 0 }, through_us = { 0 };
+  Watcher watcher = { 0 };
+  gint64 identity, copy, us;
+
+  stopwatch_start (&through_identity, pipeline, "i", FALSE);
+  stopwatch_start (&through_copy, pipeline, "c", TRUE);
+  stopwatch_start (&through_us, pipeline, "v", FALSE);
+  scripted_take_time (150 * G_TIME_SPAN_MILLISECOND, TRUE);
+  g_assert_cmpuint (play (pipeline, watch_caption, &watcher), ==, 0);
+
+  g_assert_cmpuint (through_identity.times->len, ==, n_frames);
+  g_assert_cmpuint (through_us.times->len, ==, n_frames);
+  identity = stopwatch_get_percentile (&through_identity, 0.999);
+  copy = stopwatch_get_percentile (&through_copy, 0.999);
+  us = stopwatch_get_percentile (&through_us, 0.999);
+  g_test_message (
+      "%u frames; median %d us, identity %d us, a mere copy %d us; 99.9 %% within %d us, "
+      "identity %d us, a mere copy %d us; %u captions, latency up to %d ms, age up to "
+      "%d ms; grown by %d kB",
+      n_frames, (gint) stopwatch_get_percentile (&through_us, 0.5),
+      (gint) stopwatch_get_percentile (&through_identity, 0.5),
+      (gint) stopwatch_get_percentile (&through_copy, 0.5), (gint) us, (gint) identity, (gint) copy,
+      watcher.captions, (gint) (watcher.longest / GST_MSECOND),
+      (gint) (watcher.oldest / GST_MSECOND),
+      ((gint) get_resident_bytes () - (gint) watcher.resident) / 1024);
+  /* A machine that has no time for the streaming thread has none for a mere copy either; in a short
+   * run the slowest frames say more about the machine than about anything else. */
+  if (n_frames < 1000) {
+    copy = stopwatch_get_percentile (&through_copy, 0.5);
+    us = stopwatch_get_percentile (&through_us, 0.5);
+  }
+  g_assert_cmpint (us, <, 5000 + 3 * copy);
+  g_assert_cmpuint (watcher.captions, >, 3);
+  /* A frame waits for at most one caption before its own; the bus may be read a frame later. */
+  g_assert_cmpuint (watcher.oldest, <=, watcher.longest + 2 * GST_SECOND / 30);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  g_assert_cmpuint (get_resident_bytes (), <, watcher.resident + 16 * 1024 * 1024);
+#endif
+
+  stopwatch_clear (&through_identity);
+  stopwatch_clear (&through_copy);
+  stopwatch_clear (&through_us);
+  stop (pipeline);
+}
+
+/* ---- The cost of passing ------------------------------------------------------------------ */
+
+/* Pushes one frame; how long it took, in ns. */
+static gint64
+time_push (GstHarness *h, GstBuffer *buffer)
+{
+  GstClockTime since = gst_util_get_timestamp ();
+
+  gst_harness_push (h, buffer);
+  return gst_util_get_timestamp () - since;
+}
+
+static GstHarness *
+make_hd_harness (GstElement *element)
+{
+  GstHarness *h = gst_harness_new_with_element (element, "sink", "src");
+
+  gst_harness_set_drop_buffers (h, TRUE);
+  gst_harness_set_src_caps_str (
+      h, "video/x-raw, format=NV12, width=1920, height=1080, framerate=30/1");
+  return h;
+}
+
+#define ROUNDS 4000
+
+/* With a caption in force and none due a frame costs less than 20 us more than in identity. */
+static void
+test_pass_through_cost (void)
+{
+  GstElement *identity = gst_element_factory_make ("identity", NULL);
+  Fixture *f = fixture_new ("mode", "sync", "interval", "3600000000000", NULL);
+  GstHarness *h = make_hd_harness (identity);
+  Stopwatch ours = { g_array_new (FALSE, FALSE, sizeof (gint64)), 0, NULL };
+  Stopwatch theirs = { g_array_new (FALSE, FALSE, sizeof (gint64)), 0, NULL };
+  GstMemory *memory = gst_allocator_alloc (NULL, 1920 * 1080 * 3 / 2, NULL);
+  gint64 difference;
+  guint i;
+
+  gst_harness_set_drop_buffers (f->h, TRUE);
+  gst_harness_set_src_caps_str (
+      f->h, "video/x-raw, format=NV12, width=1920, height=1080, framerate=30/1");
+  for (i = 0; i < ROUNDS; i++) {
+    guint turn;
+
+    for (turn = 0; turn < 2; turn++) {
+      GstBuffer *buffer = gst_buffer_new ();
+      gint64 spent;
+
+      gst_buffer_append_memory (buffer, gst_memory_ref (memory));
+      GST_BUFFER_PTS (buffer) = i * GST_SECOND / 30;
+      GST_BUFFER_DURATION (buffer) = GST_SECOND / 30;
+      spent = time_push (turn == 0 ? h : f->h, buffer);
+      g_array_append_val (turn == 0 ? theirs.times : ours.times, spent);
+    }
+  }
+  g_assert_cmpuint (scripted_count_begun (), ==, 1);
+  difference = stopwatch_get_percentile (&ours, 0.5) - stopwatch_get_percentile (&theirs, 0.5);
+  g_test_message ("a frame takes %.1f us, in identity %.1f us; 99 %% within %.1f us and %.1f us",
+      stopwatch_get_percentile (&ours, 0.5) / 1e3, stopwatch_get_percentile (&theirs, 0.5) / 1e3,
+      stopwatch_get_percentile (&ours, 0.99) / 1e3, stopwatch_get_percentile (&theirs, 0.99) / 1e3);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  g_assert_cmpint (difference, <, 20000);
+#else
+  g_assert_cmpint (difference, <, 2000000);
+#endif
+
+  gst_memory_unref (memory);
+  stopwatch_clear (&ours);
+  stopwatch_clear (&theirs);
+  gst_harness_teardown (h);
+  gst_object_unref (identity);
+  fixture_free (f);
+}
+
+/* ---- Main --------------------------------------------------------------------------------- */
+
+typedef void (*TestFunc) (void);
+
+static void
+run (gconstpointer user_data)
+{
+  scripted_reset ();
+  ((TestFunc) user_data) ();
+  g_assert_cmpuint (scripted_count_alive (), ==, 0);
+}
+
+#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  gst_init (&argc, &argv);
+  GST_PLUGIN_STATIC_REGISTER (vlmcaption);
+
+  ADD ("/live/sync/with-queue", test_sync_with_queue);
+  ADD ("/live/sync/without-queue", test_sync_without_queue);
+  ADD ("/live/auto", test_auto_is_async);
+  ADD ("/live/slow-model", test_slow_model);
+  ADD ("/live/pass-through-cost", test_pass_through_cost);
+
+  return g_test_run ();
+}
