@@ -128,7 +128,7 @@ typedef struct
   guint64 n_parameters;
   guint64 weight_bytes; /* memory held by the packed weights */
   guint64 token_bytes;  /* of matrices that are read for each generated token */
-  gboolean fast;        /* products are of integers */
+  gboolean fast;        /* the decoder's products are of integers */
   guint hidden_size, n_layers, vocab_size, max_context;
   guint vision_hidden_size, n_vision_layers;
 } VlmModelInfo;

@@ -178,6 +178,17 @@ vlm_checkpoint_open (const gchar *path, GError **error)
   return checkpoint->tensors ? g_steal_pointer (&checkpoint) : NULL;
 }
 
+gboolean
+vlm_checkpoint_find_chat (const VlmCheckpoint *checkpoint, VlmChatTokens *tokens, GError **error)
+{
+  if (!vlm_chat_tokens_init (tokens, checkpoint->tokenizer, checkpoint->config.has_vision, error)) {
+    g_prefix_error (error, "%s: ", checkpoint->path);
+    return FALSE;
+  }
+  tokens->use_image_special_tokens = checkpoint->processor.use_image_special_tokens;
+  return TRUE;
+}
+
 void
 vlm_checkpoint_free (VlmCheckpoint *checkpoint)
 {

@@ -7,7 +7,7 @@
 
 #include "engine/image/processor.h"
 #include "engine/model/config.h"
-#include "engine/text/tokenizer.h"
+#include "engine/text/chat.h"
 #include "tensors.h"
 
 typedef struct
@@ -26,6 +26,10 @@ typedef struct
  */
 VlmCheckpoint *vlm_checkpoint_open (const gchar *path, GError **error);
 void vlm_checkpoint_free (VlmCheckpoint *checkpoint);
+
+/* The tokens that a chat is built of, as vlm_chat_tokens_init () and the image settings say. */
+gboolean vlm_checkpoint_find_chat (
+    const VlmCheckpoint *checkpoint, VlmChatTokens *tokens, GError **error);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmCheckpoint, vlm_checkpoint_free)
 

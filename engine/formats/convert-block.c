@@ -205,12 +205,8 @@ narrow_rows (VlmConvertBlock *block, gsize first, gsize n, GError **error)
 static gboolean
 quantise_rows (VlmConvertBlock *block, gsize first, gsize n, GError **error)
 {
-  VlmQuantRows slice = block->rounded;
-  gsize scale_size = vlm_int_scale_size (slice.format.scale);
+  VlmQuantRows slice = vlm_quant_rows_skip (&block->rounded, first);
 
-  slice.q += first * slice.cols;
-  slice.scale = (guint8 *) slice.scale + first * slice.n_groups * scale_size;
-  slice.capacity = n;
   if (vlm_quant_round (&slice, block->values + first * block->cols, n, block->cols, error))
     return TRUE;
   g_prefix_error (error, "%s: tensor %s, counted from row %" G_GUINT64_FORMAT ": ",

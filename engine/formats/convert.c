@@ -209,8 +209,11 @@ write_tensors (Conversion *conversion, GError **error)
     if (!write_tensor (conversion, &conversion->inventory->items[i], error))
       return FALSE;
   }
-  /* The last chance: finish cannot be stopped half way. */
-  return !g_cancellable_set_error_if_cancelled (conversion->cancellable, error);
+  /* A source is believed as a whole, what the model has no use for included. Then it is the last
+   * chance: finish cannot be stopped half way. */
+  return vlm_tensor_source_verify_rest (
+             conversion->inventory->checkpoint->tensors, conversion->cancellable, error)
+      && !g_cancellable_set_error_if_cancelled (conversion->cancellable, error);
 }
 
 gboolean

@@ -32,8 +32,7 @@ make_text (const VlmTextConfig *text)
   guint i;
 
   for (i = 0; i < text->n_layers; i++)
-    json_array_append_new (
-        kinds, json_string (text->layers[i] == VLM_LAYER_CONV ? "conv" : "full_attention"));
+    json_array_append_new (kinds, json_string (vlm_layer_kind_names[text->layers[i]]));
   return json_pack ("{s:i, s:i, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:f, s:f, s:b}",
       "hidden_size", text->hidden_size, "n_layers", text->n_layers, "layer_types", kinds, "ff_size",
       text->ff_size, "n_heads", text->n_heads, "n_kv_heads", text->n_kv_heads, "head_dim",
@@ -217,10 +216,10 @@ make_all (const VlmInventory *inventory, const VlmModelFiles *files)
                     "s:o}",
       "path", path, "format", slm ? "slm" : "safetensors", "version",
       slm ? json_integer (VLM_SLM_VERSION) : json_null (), "family",
-      config->has_vision ? "lfm2_vl" : "lfm2", "published", make_published (inventory),
-      "n_parameters", (json_int_t) inventory->n_parameters, "n_tensors", inventory->n_items,
-      "bytes", (json_int_t) sum_files (inventory, files), "weights", make_weights (inventory),
-      "text", make_text (&config->text), "vision",
+      vlm_family_names[config->has_vision], "published", make_published (inventory), "n_parameters",
+      (json_int_t) inventory->n_parameters, "n_tensors", inventory->n_items, "bytes",
+      (json_int_t) sum_files (inventory, files), "weights", make_weights (inventory), "text",
+      make_text (&config->text), "vision",
       config->has_vision ? make_vision (&config->vision) : json_null (), "projector",
       config->has_vision ? make_projector (&config->projector) : json_null (), "image",
       config->has_vision ? make_image (&checkpoint->processor) : json_null (), "tokenizer", "n_ids",

@@ -67,9 +67,10 @@ vlm_inventory_new (const gchar *path, GCancellable *cancellable, GError **error)
   g_autofree VlmDecoderLayer *layers = NULL;
   g_autofree VlmVisionLayer *vision_layers = NULL;
   VlmWeights weights = { 0 };
+  VlmChatTokens tokens;
 
   inventory->checkpoint = vlm_checkpoint_open (path, error);
-  if (!inventory->checkpoint)
+  if (!inventory->checkpoint || !vlm_checkpoint_find_chat (inventory->checkpoint, &tokens, error))
     return NULL;
   weights.layers = layers = g_new0 (VlmDecoderLayer, inventory->checkpoint->config.text.n_layers);
   if (inventory->checkpoint->config.has_vision)

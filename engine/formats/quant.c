@@ -81,21 +81,36 @@ vlm_quant_rows_clear (VlmQuantRows *rows)
   memset (rows, 0, sizeof (*rows));
 }
 
-VlmIntRows
-vlm_quant_rows_view (const VlmQuantRows *rows, gsize first)
+VlmQuantRows
+vlm_quant_rows_skip (const VlmQuantRows *rows, gsize first)
 {
+  VlmQuantRows rest = *rows;
   gsize scales = first * rows->n_groups * vlm_int_scale_size (rows->format.scale);
   gsize supers = first * rows->n_supers;
 
+  rest.capacity -= first;
+  rest.q += first * rows->cols;
+  rest.scale = (guint8 *) rows->scale + scales;
+  rest.min = rows->min ? (guint8 *) rows->min + scales : NULL;
+  rest.super = rows->super ? rows->super + supers : NULL;
+  rest.super_min = rows->super_min ? rows->super_min + supers : NULL;
+  return rest;
+}
+
+VlmIntRows
+vlm_quant_rows_view (const VlmQuantRows *rows, gsize first)
+{
+  VlmQuantRows rest = vlm_quant_rows_skip (rows, first);
+
   return (VlmIntRows){
-    .q = rows->q + first * rows->cols,
-    .ldq = rows->cols,
-    .scale = (const guint8 *) rows->scale + scales,
-    .min = rows->min ? (const guint8 *) rows->min + scales : NULL,
-    .lds = rows->n_groups,
-    .super = rows->super ? rows->super + supers : NULL,
-    .super_min = rows->super_min ? rows->super_min + supers : NULL,
-    .ldsuper = rows->n_supers,
+    .q = rest.q,
+    .ldq = rest.cols,
+    .scale = rest.scale,
+    .min = rest.min,
+    .lds = rest.n_groups,
+    .super = rest.super,
+    .super_min = rest.super_min,
+    .ldsuper = rest.n_supers,
   };
 }
 

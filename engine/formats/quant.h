@@ -21,9 +21,12 @@ typedef struct
 } VlmQuantRows;
 
 /* FALSE with VLM_ERROR_MEMORY. cols >= 1, capacity >= 1. */
-gboolean vlm_quant_rows_init (VlmQuantRows *rows, const VlmIntFormat *format, gsize capacity,
-    gsize cols, GError **error);
+gboolean vlm_quant_rows_init (
+    VlmQuantRows *rows, const VlmIntFormat *format, gsize capacity, gsize cols, GError **error);
 void vlm_quant_rows_clear (VlmQuantRows *rows);
+
+/* The rows from first on, in the same arrays: not to be cleared. */
+VlmQuantRows vlm_quant_rows_skip (const VlmQuantRows *rows, gsize first);
 
 /* The arrays from row first on, as the kernels take them. */
 VlmIntRows vlm_quant_rows_view (const VlmQuantRows *rows, gsize first);

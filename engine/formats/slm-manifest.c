@@ -8,18 +8,11 @@
 
 #include <string.h>
 
-static const gchar *const layer_names[] = {
-  [VLM_LAYER_CONV] = "conv",
-  [VLM_LAYER_ATTENTION] = "full_attention",
-};
-
 static const gchar *const scheme_names[] = {
   [VLM_SLM_PLAIN] = NULL,
   [VLM_SLM_INT8_ROW] = "int8-row",
   [VLM_SLM_INT4_GROUP_64] = "int4-group-64",
 };
-
-static const gchar *const family_names[] = { "lfm2", "lfm2_vl" };
 
 static void
 clear_entry (gpointer data)
@@ -82,9 +75,10 @@ vlm_slm_manifest_print (const VlmSlmManifest *manifest)
   guint i;
 
   g_string_append_printf (text, "{\"format_version\":%d,\"model_family\":\"%s\",\"layer_types\":[",
-      VLM_SLM_VERSION, family_names[manifest->has_vision]);
+      VLM_SLM_VERSION, vlm_family_names[manifest->has_vision]);
   for (i = 0; i < manifest->n_layers; i++)
-    g_string_append_printf (text, "%s\"%s\"", i ? "," : "", layer_names[manifest->layers[i]]);
+    g_string_append_printf (
+        text, "%s\"%s\"", i ? "," : "", vlm_layer_kind_names[manifest->layers[i]]);
   g_string_append (text, "],\"tensors\":[");
   for (i = 0; i < manifest->entries->len; i++) {
     g_string_append (text, i ? "," : "");
@@ -154,8 +148,8 @@ parse_layers (VlmSlmManifest *manifest, const VlmJson *json, GError **error)
   manifest->n_layers = json_array_size (types);
   for (i = 0; i < manifest->n_layers; i++) {
     g_autofree gchar *key = g_strdup_printf ("layer_types[%" G_GSIZE_FORMAT "]", i);
-    gint kind = find_name (
-        json, key, json_array_get (types, i), layer_names, G_N_ELEMENTS (layer_names), error);
+    gint kind = find_name (json, key, json_array_get (types, i), vlm_layer_kind_names,
+        G_N_ELEMENTS (vlm_layer_kind_names), error);
 
     if (kind < 0)
       return FALSE;
@@ -358,8 +352,8 @@ parse_root (VlmSlmManifest *manifest, const VlmJson *json, GError **error)
     vlm_json_set_error (error, VLM_ERROR_UNSUPPORTED, json, "format_version", version, "2");
     return FALSE;
   }
-  family = find_name (json, "model_family", vlm_json_get (json, "model_family"), family_names,
-      G_N_ELEMENTS (family_names), error);
+  family = find_name (json, "model_family", vlm_json_get (json, "model_family"), vlm_family_names,
+      G_N_ELEMENTS (vlm_family_names), error);
   if (family < 0 || !check_keys (json, keys, 0, error) || !parse_layers (manifest, json, error))
     return FALSE;
   manifest->has_vision = family;

@@ -234,8 +234,6 @@ vlm_slm_get_size (const VlmSlm *slm)
 gboolean
 vlm_slm_check_config (const VlmSlm *slm, const VlmConfig *config, GError **error)
 {
-  static const gchar *const families[] = { "lfm2", "lfm2_vl" };
-  static const gchar *const kinds[] = { "conv", "full_attention" };
   const VlmSlmManifest *manifest = &slm->manifest;
   const gchar *path = vlm_slm_get_path (slm);
   guint i;
@@ -243,7 +241,7 @@ vlm_slm_check_config (const VlmSlm *slm, const VlmConfig *config, GError **error
   if (manifest->has_vision != config->has_vision) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
         "%s: model_family is %s in the manifest, model_type %s in config.json", path,
-        families[manifest->has_vision], families[config->has_vision]);
+        vlm_family_names[manifest->has_vision], vlm_family_names[config->has_vision]);
     return FALSE;
   }
   if (manifest->n_layers != config->text.n_layers) {
@@ -257,7 +255,7 @@ vlm_slm_check_config (const VlmSlm *slm, const VlmConfig *config, GError **error
       continue;
     g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
         "%s: layer_types[%u] is %s in the manifest, %s in config.json", path, i,
-        kinds[manifest->layers[i]], kinds[config->text.layers[i]]);
+        vlm_layer_kind_names[manifest->layers[i]], vlm_layer_kind_names[config->text.layers[i]]);
     return FALSE;
   }
   return TRUE;

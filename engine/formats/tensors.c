@@ -183,13 +183,6 @@ vlm_tensor_source_get_path (const VlmTensorSource *source, const VlmTensorInfo *
   return vlm_file_get_path (g_ptr_array_index (source->files, info->file));
 }
 
-static gboolean
-same_format (const VlmIntFormat *a, const VlmIntFormat *b)
-{
-  return a->bits == b->bits && a->scale == b->scale && a->has_min == b->has_min
-      && (a->scale == VLM_SCALE_ROW || a->group == b->group);
-}
-
 static guint
 number_of (const VlmTensorSource *source, const VlmTensorInfo *info)
 {
@@ -216,7 +209,7 @@ vlm_tensor_source_read_rows (VlmTensorSource *source, const VlmTensorInfo *info,
   g_return_val_if_fail (info->dtype == VLM_DTYPE_QUANTISED && source->reader, FALSE);
   g_return_val_if_fail (first <= info->shape[0] && n_rows <= info->shape[0] - first, FALSE);
   g_return_val_if_fail (rows->cols == info->shape[1] && n_rows <= rows->capacity
-          && same_format (&rows->format, &info->format),
+          && vlm_int_format_equal (&rows->format, &info->format),
       FALSE);
   return source->reader->read_rows (
       source->reader_data, number_of (source, info), first, n_rows, rows, cancellable, error);

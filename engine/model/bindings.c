@@ -20,7 +20,7 @@ typedef struct
   GHashTable *used; /* of const VlmTensorInfo * */
 } Binder;
 
-/* Adds the tensor called prefix + name + suffix to binding, if it has the shape. */
+/* Adds the tensor called prefix + name + suffix to binding, if it has the shape and a usable type. */
 static gboolean
 add_part (Binder *binder, VlmBinding *binding, const gchar *name, const gchar *suffix,
     const guint64 *shape, guint rank, GError **error)
@@ -35,15 +35,21 @@ add_part (Binder *binder, VlmBinding *binding, const gchar *name, const gchar *s
         binder->path, full, expected);
     return FALSE;
   }
-  if (info->rank == rank && !memcmp (info->shape, shape, rank * sizeof (*shape))) {
-    g_hash_table_add (binder->used, (gpointer) info);
-    binding->parts[binding->n_parts++] = info;
-    return TRUE;
+  if (info->rank != rank || memcmp (info->shape, shape, rank * sizeof (*shape))) {
+    found = vlm_tensor_shape_to_string (info->shape, info->rank);
+    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
+        vlm_tensor_source_get_path (binder->source, info), full, found, expected);
+    return FALSE;
   }
-  found = vlm_tensor_shape_to_string (info->shape, info->rank);
-  g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
-      vlm_tensor_source_get_path (binder->source, info), full, found, expected);
-  return FALSE;
+  if (binding->kind != VLM_BIND_MATRIX && info->dtype == VLM_DTYPE_QUANTISED) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
+        "%s: tensor %s holds integers of %u bits, expected floats",
+        vlm_tensor_source_get_path (binder->source, info), full, info->format.bits);
+    return FALSE;
+  }
+  g_hash_table_add (binder->used, (gpointer) info);
+  binding->parts[binding->n_parts++] = info;
+  return TRUE;
 }
 
 /* Matrices [rows[i], cols], one under the other; bias may be NULL for a layer that has none. */

@@ -20,7 +20,7 @@ typedef struct
 {
   VlmBindingKind kind;
   gpointer target;      /* within the VlmWeights */
-  gboolean keep_floats; /* a matrix too delicate for integers: the patch embedding */
+  gboolean keep_floats; /* a product of floats, always: the patch embedding */
   const VlmTensorInfo *parts[VLM_MAX_PARTS];
   guint n_parts;
 } VlmBinding;
@@ -30,7 +30,8 @@ typedef struct
  * What only tensors can tell (feed-forward rows, tied head, projector norm, prefix of the tower) is
  * settled first, and the config updated. Tensors of the tower's pooling head, which the model does
  * not use, and an lm_head that repeats the embedding of a tied model are left out.
- * VLM_ERROR_FORMAT naming tensor, found and expected shape. Array of VlmBinding (transfer full)
+ * VLM_ERROR_FORMAT naming tensor, found and expected shape; VLM_ERROR_UNSUPPORTED for integers where
+ * only floats can be. Array of VlmBinding (transfer full)
  */
 GArray *vlm_bindings_new (
     VlmCheckpoint *checkpoint, VlmWeights *weights, GCancellable *cancellable, GError **error);

@@ -10,6 +10,13 @@
 #define HEAD_DIM_STEP 8
 #define MAX_HEAD_DIM 256
 
+const gchar *const vlm_layer_kind_names[] = {
+  [VLM_LAYER_CONV] = "conv",
+  [VLM_LAYER_ATTENTION] = "full_attention",
+};
+
+const gchar *const vlm_family_names[] = { "lfm2", "lfm2_vl" };
+
 guint
 vlm_config_adjust_feed_forward (guint plain, gdouble multiplier, guint multiple_of)
 {

@@ -18,6 +18,11 @@ typedef enum
   VLM_LAYER_ATTENTION
 } VlmLayerKind;
 
+/* By VlmLayerKind, as config.json spells them. */
+extern const gchar *const vlm_layer_kind_names[2];
+/* By has_vision. */
+extern const gchar *const vlm_family_names[2];
+
 typedef struct
 {
   guint vocab_size, hidden_size, n_layers;

@@ -213,31 +213,12 @@ pack_stage (Stage *stage, GError **error)
   return TRUE;
 }
 
-/* The rest of the stage, for its next rows. */
-static VlmQuantRows
-stage_tail (const Stage *stage)
-{
-  VlmQuantRows tail = stage->rows;
-  gsize skip = stage->n * tail.n_groups * vlm_int_scale_size (tail.format.scale);
-
-  tail.capacity -= stage->n;
-  tail.q += stage->n * tail.cols;
-  tail.scale = (guint8 *) tail.scale + skip;
-  if (tail.min != NULL)
-    tail.min = (guint8 *) tail.min + skip;
-  if (tail.super != NULL)
-    tail.super += stage->n * tail.n_supers;
-  if (tail.super_min != NULL)
-    tail.super_min += stage->n * tail.n_supers;
-  return tail;
-}
-
 /* Reads n more rows of a tensor into the stage. */
 static gboolean
 fill_stage (Stage *stage, const VlmTensorInfo *info, guint64 row, gsize n, GError **error)
 {
   const VlmMatrixLoader *loader = stage->loader;
-  VlmQuantRows tail = stage_tail (stage);
+  VlmQuantRows tail = vlm_quant_rows_skip (&stage->rows, stage->n);
 
   if (info->dtype == VLM_DTYPE_QUANTISED) {
     if (!vlm_tensor_source_read_rows (
@@ -305,20 +286,22 @@ choose_type (const VlmMatrixLoader *loader, const VlmTensorInfo *const *infos, g
     gboolean may_round, const VlmIntFormat **format)
 {
   VlmDType dtype = infos[0]->dtype;
+  gboolean all_floats = dtype != VLM_DTYPE_QUANTISED, alike = TRUE;
   guint i;
 
   *format = &infos[0]->format;
   for (i = 1; i < n_infos; i++) {
-    if (infos[i]->dtype != dtype
-        || (dtype == VLM_DTYPE_QUANTISED && !vlm_int_format_equal (&infos[i]->format, *format)))
-      return VLM_DTYPE_F32;
+    all_floats = all_floats && infos[i]->dtype != VLM_DTYPE_QUANTISED;
+    alike = alike && infos[i]->dtype == dtype
+        && (dtype != VLM_DTYPE_QUANTISED || vlm_int_format_equal (&infos[i]->format, *format));
   }
-  if (dtype == VLM_DTYPE_QUANTISED)
-    return loader->precision == VLM_PRECISION_EXACT ? VLM_DTYPE_F32 : dtype;
-  if (loader->precision != VLM_PRECISION_FAST || !may_round)
-    return dtype;
-  *format = &vlm_quant_int8;
-  return VLM_DTYPE_QUANTISED;
+  if (all_floats && may_round && loader->precision == VLM_PRECISION_FAST) {
+    *format = &vlm_quant_int8;
+    return VLM_DTYPE_QUANTISED;
+  }
+  if (dtype == VLM_DTYPE_QUANTISED && (!may_round || loader->precision == VLM_PRECISION_EXACT))
+    return VLM_DTYPE_F32;
+  return alike ? dtype : VLM_DTYPE_F32;
 }
 
 /* Equal columns in all; the rows of all. */

@@ -39,9 +39,10 @@ typedef struct
 
 /*
  * Reads tensors of rank 2 with equal columns, stacked by rows (q, k and v as one product), and packs
- * them. What they become:
- *   integers of one format  themselves, unless precision is exact
- *   floats of one type      themselves, or with precision fast 8-bit integers, if may_round
+ * them. Without may_round, neither weights nor what they multiply are rounded. What they become:
+ *   integers of one format  themselves, unless precision is exact or nothing may be rounded
+ *   floats                  with precision fast 8-bit integers, if they may be rounded
+ *   floats of one type      otherwise themselves
  *   everything else         f32
  * Errors: VLM_ERROR_FORMAT when the columns differ; VLM_ERROR_MEMORY; those of reading.
  * (transfer full)

@@ -144,7 +144,8 @@ model_load (const gchar *path, VlmPrecision precision, VlmCpuLevel level, VlmPro
   }
 
   checkpoint = vlm_checkpoint_open (path, error);
-  if (checkpoint == NULL || g_cancellable_set_error_if_cancelled (cancellable, error))
+  if (checkpoint == NULL || !vlm_checkpoint_find_chat (checkpoint, &model->chat_tokens, error)
+      || g_cancellable_set_error_if_cancelled (cancellable, error))
     goto failed;
   model->weights = vlm_weights_load (
       checkpoint, &model->kernels, precision, progress, user_data, cancellable, error);
@@ -157,11 +158,7 @@ model_load (const gchar *path, VlmPrecision precision, VlmCpuLevel level, VlmPro
   model->processor = checkpoint->processor;
   model->generation = checkpoint->generation;
   model->tokenizer = vlm_tokenizer_ref (checkpoint->tokenizer);
-  if (!vlm_chat_tokens_init (
-          &model->chat_tokens, model->tokenizer, model->config.has_vision, error))
-    goto failed;
   model->longest_token = find_longest_token (model->tokenizer);
-  model->chat_tokens.use_image_special_tokens = model->processor.use_image_special_tokens;
   vlm_checkpoint_free (checkpoint);
   return model;
 
@@ -241,7 +238,7 @@ vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
   info->path = model->path;
   info->builtin = model->builtin;
   info->has_vision = config->has_vision;
-  info->family = config->has_vision ? "lfm2_vl" : "lfm2";
+  info->family = vlm_family_names[config->has_vision];
   info->n_parameters = model->weights->n_parameters;
   info->weight_bytes = model->weights->n_bytes;
   info->token_bytes = model->weights->token_bytes;

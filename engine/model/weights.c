@@ -19,12 +19,6 @@ read_floats (VlmTensorSource *source, const VlmTensorInfo *info, const VlmKernel
 {
   g_autofree guint16 *raw = NULL;
 
-  if (info->dtype == VLM_DTYPE_QUANTISED) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
-        "%s: tensor %s is quantised, expected floats", vlm_tensor_source_get_path (source, info),
-        info->name);
-    return FALSE;
-  }
   if (info->dtype == VLM_DTYPE_F32)
     return vlm_tensor_source_read (source, info, 0, out, info->n_bytes, cancellable, error);
   raw = g_try_malloc (info->n_bytes);

@@ -5,7 +5,11 @@
 #include <math.h>
 #include <string.h>
 
+#include <glib/gstdio.h>
+
+#include "engine/formats/slm.h"
 #include "engine/model/decoder.h"
+#include "engine/model/level.h"
 #include "golden.h"
 #include "test-image-draw.h"
 
@@ -224,6 +228,115 @@ test_products (gconstpointer data)
   vlm_model_unref (model);
 }
 
+/* ---- Shapes that no model of ours has ----------------------------------------------------- */
+
+#define N_PARTS 3
+
+typedef struct
+{
+  guint64 rows[N_PARTS], cols;
+} Shape;
+
+static const gchar *const part_names[N_PARTS] = { "q", "k", "v" };
+
+/* A .slm file with the parts of one product. */
+static void
+write_parts (const gchar *path, const Shape *shape, VlmSlmType type)
+{
+  VlmConfig config = { .text.n_layers = 1 };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (VlmSlmWriter) writer = vlm_slm_writer_new (path, &config, &error);
+  guint i;
+
+  for (i = 0; i < N_PARTS; i++) {
+    const guint64 sides[] = { shape->rows[i], shape->cols };
+
+    g_assert_true (vlm_slm_writer_add_tensor (writer, part_names[i], type, sides, 2, &error));
+  }
+  g_assert_true (vlm_slm_writer_begin (writer, &error));
+  for (i = 0; i < N_PARTS; i++) {
+    g_autofree gfloat *values = random_rows (shape->rows[i] * shape->cols, 50 + i);
+
+    g_assert_true (vlm_slm_writer_put_floats (writer, values, shape->rows[i], &error));
+  }
+  g_assert_true (vlm_slm_writer_finish (writer, &error));
+}
+
+/* Every row is that of its part, within what rounding does to it. */
+static void
+check_parts (const VlmModel *model, const VlmMatrix *matrix, const Shape *shape, gfloat steps)
+{
+  g_autofree gfloat *row = g_new (gfloat, shape->cols);
+  guint i, at = 0;
+  guint64 r, c;
+
+  for (i = 0; i < N_PARTS; i++) {
+    g_autofree gfloat *values = random_rows (shape->rows[i] * shape->cols, 50 + i);
+
+    for (r = 0; r < shape->rows[i]; r++, at++) {
+      vlm_matrix_get_row (matrix, &model->kernels, at, row);
+      for (c = 0; c < shape->cols; c++)
+        g_assert_cmpfloat (fabsf (row[c] - values[r * shape->cols + c]), <=, 30 / steps);
+    }
+  }
+  g_assert_cmpuint (matrix->rows, ==, at);
+}
+
+static void
+check_shape (VlmModel *model, const gchar *path, const Shape *shape, VlmSlmType type)
+{
+  static const gfloat steps[] = { [VLM_SLM_F16] = 1024, [VLM_SLM_INT8] = 250, [VLM_SLM_INT4] = 13 };
+  const VlmTensorInfo *infos[N_PARTS];
+  g_autoptr (GError) error = NULL;
+  g_autoptr (VlmSlm) slm = vlm_slm_open (path, &error);
+  g_autoptr (VlmTensorSource) source = vlm_slm_get_tensors (slm, &error);
+  VlmTeam *team = vlm_team_new (2, NULL);
+  guint precision, i;
+
+  for (i = 0; i < N_PARTS; i++)
+    infos[i] = vlm_tensor_source_lookup (source, part_names[i]);
+  for (precision = VLM_PRECISION_AUTO; precision <= VLM_PRECISION_FAST; precision++) {
+    g_autoptr (VlmSlab) slab = vlm_slab_new ();
+    VlmMatrixLoader loader = { source, &model->kernels, precision, team, slab, NULL };
+    VlmMatrix *matrix = vlm_matrix_load (&loader, infos, N_PARTS, TRUE, &error);
+
+    g_assert_no_error (error);
+    g_assert_true ((matrix->dtype == VLM_DTYPE_QUANTISED)
+        == (precision == VLM_PRECISION_FAST
+            || (precision == VLM_PRECISION_AUTO && type != VLM_SLM_F16)));
+    check_parts (model, matrix, shape, MIN (steps[type], 250));
+    check_matrix (model, matrix, 60 + precision);
+    vlm_matrix_free (matrix);
+  }
+  vlm_team_free (team);
+}
+
+/* Rows and columns that are no multiples of anything, and parts that end within a panel. */
+static void
+test_shapes (void)
+{
+  static const Shape shapes[] = { { { 1, 1, 1 }, 1 }, { { 1, 2, 1 }, 7 }, { { 16, 1, 15 }, 16 },
+    { { 9, 20, 4 }, 33 }, { { 33, 17, 1 }, 63 }, { { 2, 3, 5 }, 65 }, { { 31, 2, 40 }, 130 },
+    { { 5, 5, 5 }, 449 } };
+  g_autofree gchar *directory = g_dir_make_tmp ("matrix-XXXXXX", NULL);
+  g_autofree gchar *path = g_build_filename (directory, "m.slm", NULL);
+  VlmModel model = { 0 };
+  VlmCpuLevel level;
+  gsize i;
+  guint type;
+
+  g_assert_true (vlm_cpu_level_choose (&level, NULL));
+  g_assert_cmpint (vlm_kernels_init (&model.kernels, level), ==, 0);
+  for (i = 0; i < G_N_ELEMENTS (shapes); i++) {
+    for (type = VLM_SLM_F16; type <= VLM_SLM_INT4; type++) {
+      write_parts (path, &shapes[i], type);
+      check_shape (&model, path, &shapes[i], type);
+    }
+  }
+  g_unlink (path);
+  g_rmdir (directory);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -235,5 +348,6 @@ main (int argc, char **argv)
       "/matrix/products/exact", GINT_TO_POINTER (VLM_PRECISION_EXACT), test_products);
   g_test_add_data_func (
       "/matrix/products/fast", GINT_TO_POINTER (VLM_PRECISION_FAST), test_products);
+  g_test_add_func ("/matrix/shapes", test_shapes);
   return g_test_run ();
 }

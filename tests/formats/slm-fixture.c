@@ -122,8 +122,9 @@ choose_type (const FixtureTensor *tensor, VlmSlmType text_type)
   return text_type;
 }
 
-void
-slm_fixture_convert (FixtureModel *model, const gchar *path, VlmSlmType text_type)
+/* name is that of a tensor which is INT8 in any case, or NULL. */
+static void
+convert (FixtureModel *model, const gchar *path, VlmSlmType text_type, const gchar *name)
 {
   g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL);
   g_autoptr (GError) error = NULL;
@@ -142,8 +143,11 @@ slm_fixture_convert (FixtureModel *model, const gchar *path, VlmSlmType text_typ
   for (i = 0; i < model->tensors->len; i++) {
     const FixtureTensor *tensor = g_ptr_array_index (model->tensors, i);
 
-    g_assert_true (vlm_slm_writer_add_tensor (writer, tensor->name, choose_type (tensor, text_type),
-        tensor->shape, tensor->rank, &error));
+    VlmSlmType type =
+        g_strcmp0 (tensor->name, name) == 0 ? VLM_SLM_INT8 : choose_type (tensor, text_type);
+
+    g_assert_true (vlm_slm_writer_add_tensor (
+        writer, tensor->name, type, tensor->shape, tensor->rank, &error));
   }
   g_assert_true (vlm_slm_writer_begin (writer, &error));
   g_assert_no_error (error);
@@ -153,6 +157,18 @@ slm_fixture_convert (FixtureModel *model, const gchar *path, VlmSlmType text_typ
     put_values (writer, tensor->name, tensor->shape[0], count_row (tensor->shape, tensor->rank));
   }
   finish (writer);
+}
+
+void
+slm_fixture_convert (FixtureModel *model, const gchar *path, VlmSlmType text_type)
+{
+  convert (model, path, text_type, NULL);
+}
+
+void
+slm_fixture_convert_one (FixtureModel *model, const gchar *path, const gchar *name)
+{
+  convert (model, path, VLM_SLM_F16, name);
 }
 
 /* ---- Parts -------------------------------------------------------------------------------- */

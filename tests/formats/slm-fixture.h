@@ -37,6 +37,8 @@ void slm_fixture_write (const gchar *path);
  * as INT8, everything else F16. The directory must have been saved.
  */
 void slm_fixture_convert (FixtureModel *model, const gchar *path, VlmSlmType text_type);
+/* All as F16 but the tensor of this name, of rank 2, as INT8. */
+void slm_fixture_convert_one (FixtureModel *model, const gchar *path, const gchar *name);
 
 /* A .slm file taken apart. */
 typedef struct

@@ -9,11 +9,22 @@
 
 #include "engine/vlm.h"
 #include "slm-fixture.h"
+#include "tests/engine/test-text-toy.h"
 
 #define NORM "model.language_model.layers.0.ffn_norm.weight"
 #define MATRIX "model.language_model.layers.0.feed_forward.w1.weight"
 
 static const VlmWeightType types[] = { VLM_WEIGHT_F16, VLM_WEIGHT_INT8, VLM_WEIGHT_INT4 };
+
+/* A model that could also be asked. */
+static FixtureModel *
+new_model (gboolean has_vision)
+{
+  FixtureModel *model = fixture_model_new (has_vision);
+
+  toy_add_token (model->tokenizer, "<|im_start|>", TRUE);
+  return model;
+}
 
 /* The path of a file in a model's directory that is no part of it. */
 static gchar *
@@ -84,7 +95,7 @@ test_types (void)
   guint vision, i;
 
   for (vision = 0; vision < 2; vision++) {
-    g_autoptr (FixtureModel) model = fixture_model_new (vision);
+    g_autoptr (FixtureModel) model = new_model (vision);
     g_autofree gchar *path = target_path (model, "m.slm");
 
     fixture_save (model);
@@ -100,7 +111,7 @@ test_types (void)
 static void
 test_describe (void)
 {
-  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   g_autofree gchar *text = NULL;
   g_autoptr (GError) error = NULL;
@@ -124,7 +135,7 @@ test_describe (void)
 static void
 test_second_rounding (void)
 {
-  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *first = target_path (model, "a.slm");
   g_autofree gchar *second = target_path (model, "b.slm");
   guint from, to;
@@ -152,7 +163,7 @@ test_second_rounding (void)
 static void
 test_settings (void)
 {
-  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   g_autofree gchar *part = target_path (model, "config.json");
   const VlmConvertOptions wrong[] = { { VLM_WEIGHT_AUTO, VLM_WEIGHT_AUTO, FALSE, 0 },
@@ -208,7 +219,7 @@ static void
 test_cancel (void)
 {
   static const VlmConvertOptions options = { VLM_WEIGHT_INT4, VLM_WEIGHT_AUTO, FALSE, 1 };
-  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   guint n_entries, limit;
   gboolean done = FALSE;
@@ -256,7 +267,7 @@ put_float (const FixtureModel *model, const gchar *name, guint index, gfloat val
 static void
 test_special_values (void)
 {
-  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   g_autoptr (GError) error = NULL;
 
@@ -290,7 +301,7 @@ static void
 test_damaged_slm (void)
 {
   static const gchar *const names[] = { MATRIX ".scale", NORM };
-  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   guint i;
 
@@ -308,12 +319,30 @@ test_damaged_slm (void)
   fixture_remove (model->directory, "m.slm");
 }
 
+/* A vocabulary in which nothing can be asked: what cannot be loaded cannot be converted either, and
+ * has a problem. */
+static void
+test_no_chat (void)
+{
+  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autofree gchar *path = target_path (model, "m.slm");
+  g_autoptr (GError) loaded = NULL, converted = NULL;
+
+  fixture_save (model);
+  g_assert_null (vlm_model_load (model->directory, NULL, NULL, NULL, NULL, &loaded));
+  fixture_assert_message (loaded, VLM_ERROR_FORMAT, model->directory);
+  fixture_assert_message (loaded, VLM_ERROR_FORMAT, "no token \"<|im_start|>\"");
+  assert_problem (model->directory, loaded->message, "");
+  g_assert_false (convert (model->directory, path, VLM_WEIGHT_INT8, FALSE, &converted));
+  g_assert_cmpstr (converted->message, ==, loaded->message);
+}
+
 static void
 test_no_model (void)
 {
   g_autofree gchar *directory = fixture_directory_new ();
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
-  g_autoptr (FixtureModel) model = fixture_model_new (FALSE);
+  g_autoptr (FixtureModel) model = new_model (FALSE);
   g_autoptr (GError) error = NULL;
 
   g_assert_false (vlm_model_verify (directory, collect, NULL, NULL, NULL, &error));
@@ -337,6 +366,7 @@ main (int argc, char **argv)
   g_test_add_func ("/convert/cancel", test_cancel);
   g_test_add_func ("/convert/special-values", test_special_values);
   g_test_add_func ("/convert/damaged-slm", test_damaged_slm);
+  g_test_add_func ("/convert/no-chat", test_no_chat);
   g_test_add_func ("/convert/no-model", test_no_model);
   return g_test_run ();
 }

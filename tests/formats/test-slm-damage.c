@@ -498,9 +498,11 @@ test_unused_tensor (void)
 {
   g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
   g_autofree gchar *path = g_build_filename (model->directory, "victim.slm", NULL);
+  g_autofree gchar *copy = g_build_filename (model->directory, "copy.slm", NULL);
   const gchar *name = "model.vision_tower.vision_model.head.probe";
+  const VlmConvertOptions options = { VLM_WEIGHT_INT8, VLM_WEIGHT_AUTO, FALSE, 1 };
   g_autoptr (SlmParts) parts = NULL;
-  g_autoptr (GError) error = NULL;
+  g_autoptr (GError) error = NULL, other = NULL;
   VlmModel *loaded;
 
   toy_add_token (model->tokenizer, "<|im_start|>", TRUE);
@@ -515,6 +517,8 @@ test_unused_tensor (void)
   slm_parts_save (parts, path);
   g_assert_null (vlm_model_load (path, NULL, NULL, NULL, NULL, &error));
   fixture_assert_message (error, VLM_ERROR_FORMAT, name);
+  g_assert_false (vlm_model_convert (path, copy, &options, NULL, NULL, NULL, &other));
+  fixture_assert_message (other, VLM_ERROR_FORMAT, name);
 }
 
 static void

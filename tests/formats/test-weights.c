@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "engine/model/weights.h"
-#include "fixture.h"
+#include "slm-fixture.h"
+#include "tests/engine/test-text-toy.h"
 
 #define TEXT "model.language_model."
 #define VISION "model.vision_tower.vision_model."
@@ -29,7 +30,7 @@ loaded_free (Loaded *loaded)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Loaded, loaded_free)
 
 static Loaded *
-load_path (const gchar *path, GError **error)
+load_path (const gchar *path, VlmPrecision precision, GError **error)
 {
   Loaded *loaded = g_new0 (Loaded, 1);
 
@@ -37,7 +38,7 @@ load_path (const gchar *path, GError **error)
   loaded->checkpoint = vlm_checkpoint_open (path, error);
   if (loaded->checkpoint != NULL)
     loaded->weights =
-        vlm_weights_load (loaded->checkpoint, &loaded->kernels, VLM_PRECISION_AUTO, NULL, NULL, NULL, error);
+        vlm_weights_load (loaded->checkpoint, &loaded->kernels, precision, NULL, NULL, NULL, error);
   if (loaded->weights != NULL)
     return loaded;
   vlm_checkpoint_free (loaded->checkpoint);
@@ -52,7 +53,7 @@ load (FixtureModel *model)
   Loaded *loaded;
 
   fixture_save (model);
-  loaded = load_path (model->directory, &error);
+  loaded = load_path (model->directory, VLM_PRECISION_AUTO, &error);
   g_assert_no_error (error);
   return loaded;
 }
@@ -64,7 +65,7 @@ expect_fault (FixtureModel *model, const gchar *part, ...)
   va_list args;
 
   fixture_save (model);
-  g_assert_null (load_path (model->directory, &error));
+  g_assert_null (load_path (model->directory, VLM_PRECISION_AUTO, &error));
   va_start (args, part);
   for (; part != NULL; part = va_arg (args, const gchar *))
     fixture_assert_message (error, VLM_ERROR_FORMAT, part);
@@ -281,7 +282,7 @@ test_shards (void)
   }
   fixture_write_json (model->directory, "model.safetensors.index.json", root);
   json_decref (root);
-  loaded = load_path (model->directory, &error);
+  loaded = load_path (model->directory, VLM_PRECISION_AUTO, &error);
   g_assert_no_error (error);
   assert_text_values (loaded, TEXT);
   assert_vision_values (loaded);
@@ -365,7 +366,7 @@ test_repeated_head (void)
   memcpy (&length, bytes, sizeof (length));
   memcpy (bytes + size - part, bytes + 8 + GUINT64_FROM_LE (length), part);
   fixture_write (model->directory, "model.safetensors", bytes, size);
-  loaded = load_path (model->directory, &error);
+  loaded = load_path (model->directory, VLM_PRECISION_AUTO, &error);
   g_assert_no_error (error);
   g_assert_true (loaded->weights->head == loaded->weights->embedding);
   g_assert_cmpuint (loaded->weights->n_parameters, ==, count_parameters (model) - 272 * 16);
@@ -498,6 +499,72 @@ test_pooling_head (void)
   g_assert_nonnull (loaded);
 }
 
+/* Tensors that are one product, each of a type of its own. */
+static void
+test_mixed_types (void)
+{
+  static const VlmDType dtypes[] = { [VLM_PRECISION_AUTO] = VLM_DTYPE_F32,
+    [VLM_PRECISION_EXACT] = VLM_DTYPE_F32,
+    [VLM_PRECISION_FAST] = VLM_DTYPE_QUANTISED };
+  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  gfloat row[16], value;
+  guint i;
+
+  fixture_find (model, TEXT "layers.1.self_attn.q_proj.weight")->dtype = VLM_DTYPE_F16;
+  fixture_find (model, TEXT "layers.1.self_attn.k_proj.weight")->dtype = VLM_DTYPE_F32;
+  fixture_find (model, TEXT "layers.1.self_attn.v_proj.weight")->dtype = VLM_DTYPE_BF16;
+  fixture_save (model);
+  for (i = 0; i < G_N_ELEMENTS (dtypes); i++) {
+    g_autoptr (GError) error = NULL;
+    g_autoptr (Loaded) loaded = load_path (model->directory, i, &error);
+    const VlmMatrix *matrix;
+
+    g_assert_no_error (error);
+    matrix = loaded->weights->layers[1].qkv.matrix;
+    g_assert_cmpint (matrix->dtype, ==, dtypes[i]);
+    vlm_matrix_get_row (matrix, &loaded->kernels, 24, row);
+    value = fixture_value (TEXT "layers.1.self_attn.v_proj.weight", 3);
+    g_assert_cmpfloat (ABS (row[3] - value), <=, dtypes[i] == VLM_DTYPE_F32 ? 0 : 0.01f);
+  }
+}
+
+static void
+on_problem (VlmFindingKind kind, const gchar *text, gpointer user_data)
+{
+  g_assert_cmpint (kind, ==, VLM_FINDING_PROBLEM);
+  g_string_append (user_data, text);
+}
+
+/* A file may hold integers wherever there are two dimensions; the network has not everywhere a use
+ * for them. */
+static void
+test_integers_for_floats (void)
+{
+  static const gchar positions[] = VISION "embeddings.position_embedding.weight";
+  g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
+  g_autofree gchar *path = g_build_filename (model->directory, "m.slm", NULL);
+  g_autoptr (GString) problems = g_string_new (NULL);
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  toy_add_token (model->tokenizer, "<|im_start|>", TRUE);
+  fixture_save (model);
+  slm_fixture_convert_one (model, path, VISION "embeddings.patch_embedding.weight");
+  for (i = VLM_PRECISION_AUTO; i <= VLM_PRECISION_FAST; i++) {
+    g_autoptr (Loaded) loaded = load_path (path, i, &error);
+
+    g_assert_no_error (error);
+    g_assert_cmpint (loaded->weights->patch.matrix->dtype, ==, VLM_DTYPE_F32);
+  }
+
+  slm_fixture_convert_one (model, path, positions);
+  g_assert_null (load_path (path, VLM_PRECISION_AUTO, &error));
+  fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, positions);
+  fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "integers of 8 bits, expected floats");
+  g_assert_true (vlm_model_verify (path, on_problem, NULL, problems, NULL, NULL));
+  g_assert_cmpstr (problems->str, ==, error->message);
+}
+
 static void
 on_progress (gdouble fraction, gpointer user_data)
 {
@@ -537,14 +604,15 @@ test_progress_and_cancel (void)
   gdouble last = 0;
 
   g_assert_cmpint (vlm_kernels_init (&kernels, VLM_CPU_SCALAR), ==, 0);
-  weights = vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress, &last, NULL, &error);
+  weights =
+      vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress, &last, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpfloat (last, ==, 1);
   vlm_weights_free (weights, &checkpoint->config);
 
   /* From the middle of the loading: what is loaded by then is freed. */
-  g_assert_null (
-      vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress_cancel, &canceller, cancellable, &error));
+  g_assert_null (vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress_cancel,
+      &canceller, cancellable, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
   g_assert_cmpuint (canceller.calls, >, 0);
 }
@@ -565,7 +633,7 @@ test_reference_models (void)
     g_autofree gchar *path =
         g_test_build_filename (G_TEST_DIST, "golden", "models", models[i].name, NULL);
     g_autoptr (GError) error = NULL;
-    g_autoptr (Loaded) loaded = load_path (path, &error);
+    g_autoptr (Loaded) loaded = load_path (path, VLM_PRECISION_AUTO, &error);
 
     g_assert_no_error (error);
     g_assert_cmpuint (loaded->weights->n_parameters, ==, models[i].n_parameters);
@@ -576,7 +644,7 @@ static void
 test_builtin_model (void)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (Loaded) loaded = load_path (vlm_builtin_model (), &error);
+  g_autoptr (Loaded) loaded = load_path (vlm_builtin_model (), VLM_PRECISION_AUTO, &error);
 
   g_assert_no_error (error);
   g_assert_true (loaded->checkpoint->config.has_vision);
@@ -599,6 +667,8 @@ main (int argc, char **argv)
   g_test_add_func ("/weights/missing-and-surplus", test_missing_and_surplus);
   g_test_add_func ("/weights/misshapen", test_misshapen);
   g_test_add_func ("/weights/pooling-head", test_pooling_head);
+  g_test_add_func ("/weights/mixed-types", test_mixed_types);
+  g_test_add_func ("/weights/integers-for-floats", test_integers_for_floats);
   g_test_add_func ("/weights/progress-and-cancel", test_progress_and_cancel);
   g_test_add_func ("/weights/reference-models", test_reference_models);
   g_test_add_func ("/weights/builtin-model", test_builtin_model);

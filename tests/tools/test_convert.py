@@ -452,11 +452,22 @@ class FullSize(ConvertTest):
         self.assertEqual(info["published"]["deviations"], [])
         os.remove(self.path("m.slm"))
 
+    def has_begun(self, process):
+        """Whether the new file is there: by a name beside its later one, or open without any."""
+        folder = "/proc/%d/fd" % process.pid
+        return os.listdir(self.path()) or any(os.readlink(os.path.join(folder, name)).startswith(self.path())
+                                              for name in os.listdir(folder))
+
     def interrupt(self, number):
         """Sends a signal once the new file has begun."""
         process = subprocess.Popen([MODEL_TOOL, "convert", "--type", "int4", "--threads", "1", self.model,
                                     self.path("m.slm")], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        while process.poll() is None and not os.listdir(self.path()):
+        begun = False
+        while process.poll() is None and not begun:
+            try:
+                begun = self.has_begun(process)
+            except FileNotFoundError:  # a descriptor that was closed meanwhile
+                pass
             time.sleep(0.001)
         self.assertNotIn("m.slm", os.listdir(self.path()))
         process.send_signal(number)
