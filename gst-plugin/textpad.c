@@ -466,12 +466,25 @@ gst_vlm_text_pad_untimed_frame (GstVlmTextPad *self)
   wake_unlock (self);
 }
 
-void
-gst_vlm_text_pad_frame_taken (GstVlmTextPad *self)
+GstFlowReturn
+gst_vlm_text_pad_frame_taken (GstVlmTextPad *self, GstFlowReturn flow)
 {
+  gboolean linked = gst_pad_is_linked (GST_PAD (self));
+  GstFlowReturn text;
+
   g_mutex_lock (&self->lock);
   self->frame_since = 0;
+  text = self->flow;
   g_mutex_unlock (&self->lock);
+
+  if (flow == GST_FLOW_FLUSHING || flow <= GST_FLOW_NOT_NEGOTIATED)
+    return flow;
+  if (text <= GST_FLOW_NOT_NEGOTIATED)
+    return text;
+  if (linked && text == GST_FLOW_OK && (flow == GST_FLOW_NOT_LINKED || flow == GST_FLOW_EOS))
+    return GST_FLOW_OK;
+
+  return flow;
 }
 
 void

@@ -22,7 +22,7 @@ gst_vlm_text_rules_choose (GstVlmTextPeer peer, const GstVlmTextWishes *wishes)
 {
   GstClockTime most = wishes->max_duration;
   gboolean overlay = gst_vlm_text_peer_draws (peer);
-  gboolean muxer = peer == GST_VLM_TEXT_PEER_OTHER;
+  gboolean muxer = peer == GST_VLM_TEXT_PEER_MUXER || peer == GST_VLM_TEXT_PEER_OTHER;
   gboolean display = wishes->timing == GST_VLM_TEXT_TIMING_DISPLAY
       || (wishes->timing == GST_VLM_TEXT_TIMING_AUTO && overlay);
 

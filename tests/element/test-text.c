@@ -768,6 +768,47 @@ test_backwards (void)
   fixture_free (t.f);
 }
 
+static GstFlowReturn
+fail_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  gst_buffer_unref (buffer);
+  return GST_FLOW_ERROR;
+}
+
+/* Video goes on beside a text pad without peer and is not told that text is not linked; a peer that
+ * fails ends it. */
+static void
+test_flow (void)
+{
+  GstStaticPadTemplate template =
+      GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+  Fixture *f = fixture_new ("mode", "sync", "interval", "0", NULL);
+  GstPad *text = gst_element_request_pad_simple (f->element, "text");
+  GstPad *sink = gst_pad_new_from_static_template (&template, "sink");
+  gint64 deadline = g_get_monotonic_time () + PATIENCE;
+  GstFlowReturn flow;
+  guint i = 0;
+
+  for (; i < 5; i++)
+    g_assert_cmpint (fixture_push (f, i), ==, GST_FLOW_OK);
+
+  gst_pad_set_chain_function (sink, fail_chain);
+  gst_pad_set_active (sink, TRUE);
+  g_assert_cmpint (gst_pad_link (text, sink), ==, GST_PAD_LINK_OK);
+  do {
+    flow = fixture_push (f, i++);
+    g_usleep (1000);
+  } while (flow == GST_FLOW_OK && g_get_monotonic_time () < deadline);
+  g_assert_cmpint (flow, ==, GST_FLOW_ERROR);
+
+  gst_element_release_request_pad (f->element, text);
+  g_assert_cmpint (fixture_push (f, i), ==, GST_FLOW_OK);
+  gst_pad_set_active (sink, FALSE);
+  gst_object_unref (sink);
+  gst_object_unref (text);
+  fixture_free (f);
+}
+
 /* A seek that an overlay sends to both of its inputs acts once. */
 static void
 test_upstream_events (void)
@@ -778,6 +819,8 @@ test_upstream_events (void)
 
   g_assert_true (gst_pad_send_event (text,
       gst_event_new_seek (1.0, GST_FORMAT_TIME, 0, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0)));
+  g_assert_true (gst_pad_send_event (
+      text, gst_video_event_new_upstream_force_key_unit (GST_CLOCK_TIME_NONE, TRUE, 0)));
   g_assert_cmpuint (gst_harness_upstream_events_received (f->h), ==, before);
   gst_harness_push_upstream_event (f->h,
       gst_event_new_seek (1.0, GST_FORMAT_TIME, 0, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0));
@@ -829,6 +872,7 @@ main (int argc, char **argv)
   ADD ("/text/display-to-sink", test_display_to_sink);
   ADD ("/text/frame-timing-to-overlay", test_frame_timing_to_overlay);
   ADD ("/text/backwards", test_backwards);
+  ADD ("/text/flow", test_flow);
   ADD ("/text/upstream-events", test_upstream_events);
 
   return g_test_run ();
