@@ -95,8 +95,8 @@ put_eos (GstVlmTextPad *self)
 }
 
 /*
- * Text has no place in time that runs backwards, and nobody shall wait for any: a sink gets something
- * to preroll on, an overlay its end, since the last frame waits even behind a gap. Called with the
+ * Text has no place in time that runs backwards, and nobody shall wait for any: a sink gets what it
+ * can preroll on, an overlay its end, since the last frame waits even behind a gap. Called with the
  * lock.
  */
 static void
@@ -579,8 +579,8 @@ gst_vlm_text_pad_flush_stop (GstVlmTextPad *self, GstEvent *flush_stop)
 }
 
 /*
- * An overlay that has been flushed drops its text, and after an end of stream it does not hold video
- * back to wait for more. The stream start of a new link ends that.
+ * An overlay that has been flushed drops its text, and after an end of stream it does not hold
+ * video back to wait for more. The stream start of a new link ends that.
  */
 static void
 end_overlay (GstVlmTextPad *self)

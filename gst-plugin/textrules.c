@@ -27,7 +27,7 @@ gst_vlm_text_rules_choose (GstVlmTextPeer peer, const GstVlmTextWishes *wishes)
       || (wishes->timing == GST_VLM_TEXT_TIMING_AUTO && overlay);
 
   /* Where video waits for its caption, it is shown from its own frame on in any case. Behind a
-   * queue, to replace a caption would take the old one from the frames that are still on the way. */
+   * queue, to replace a caption would take the old one from the frames that are on the way. */
   if (overlay && (wishes->sync || (display && peer != GST_VLM_TEXT_PEER_BESIDE)))
     return make_rules (GST_VLM_TEXT_SLICES, peer, OVERLAY_SLICE, GST_CLOCK_TIME_NONE);
   if (display && muxer)
