@@ -688,11 +688,9 @@ fail_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 static void
 test_flow (void)
 {
-  GstStaticPadTemplate template =
-      GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
   Fixture *f = fixture_new ("mode", "sync", "interval", "0", NULL);
   GstPad *text = gst_element_request_pad_simple (f->element, "text");
-  GstPad *sink = gst_pad_new_from_static_template (&template, "sink");
+  GstPad *sink = gst_pad_new ("sink", GST_PAD_SINK);
   gint64 deadline = g_get_monotonic_time () + PATIENCE;
   GstFlowReturn flow;
   guint i = 0;
