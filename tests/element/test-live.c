@@ -232,8 +232,8 @@ test_slow_model (void)
   }
   g_assert_cmpint (us, <, 5000 + 3 * copy);
   g_assert_cmpuint (watcher.captions, >, 0);
-  /* A frame waits for at most one caption before its own; the bus may be read a frame later. */
-  g_assert_cmpuint (watcher.oldest, <=, watcher.longest + 2 * GST_SECOND / 30);
+  /* As old as it took to make; a few frames may pass until that is told. */
+  g_assert_cmpuint (watcher.oldest, <=, watcher.longest + 4 * GST_SECOND / 30);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   g_assert_cmpuint (get_resident_bytes (), <, watcher.resident + 16 * 1024 * 1024);
 #endif
