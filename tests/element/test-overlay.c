@@ -278,21 +278,25 @@ get_checksum (GstBuffer *buffer)
   return sum;
 }
 
-/* How picture n looks with this text on it, by an overlay that is given it as a property. */
+/* An overlay that is given its text as a property. */
+static GstHarness *reference;
+
+/* How picture n looks with this text on it, or with none. */
 static gchar *
 draw_reference (guint n, const gchar *text)
 {
-  GstHarness *h = gst_harness_new_with_padnames ("textoverlay", "video_sink", "src");
   g_autofree gchar *markup = g_markup_escape_text (text != NULL ? text : "", -1);
   GstBuffer *drawn;
   gchar *sum;
 
-  g_object_set (h->element, "text", markup, NULL);
-  gst_harness_set_src_caps_str (h, CAPS);
-  drawn = gst_harness_push_and_pull (h, make_picture (n));
+  if (reference == NULL) {
+    reference = gst_harness_new_with_padnames ("textoverlay", "video_sink", "src");
+    gst_harness_set_src_caps_str (reference, CAPS);
+  }
+  g_object_set (reference->element, "text", markup, NULL);
+  drawn = gst_harness_push_and_pull (reference, make_picture (n));
   sum = get_checksum (drawn);
   gst_buffer_unref (drawn);
-  gst_harness_teardown (h);
 
   return sum;
 }
@@ -533,6 +537,8 @@ run (gconstpointer user_data)
 int
 main (int argc, char **argv)
 {
+  int ret;
+
   g_test_init (&argc, &argv, NULL);
   g_unsetenv ("VLMCAPTION_MODEL");
   gst_init (&argc, &argv);
@@ -550,5 +556,7 @@ main (int argc, char **argv)
   ADD ("/overlay/user-text", test_user_text);
   ADD ("/overlay/no-model", test_no_model);
 
-  return g_test_run ();
+  ret = g_test_run ();
+  g_clear_pointer (&reference, gst_harness_teardown);
+  return ret;
 }
