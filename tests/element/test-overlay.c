@@ -12,6 +12,7 @@
 
 GST_PLUGIN_STATIC_DECLARE (vlmcaption);
 
+#define MS GST_MSECOND
 #define WIDTH 320
 #define HEIGHT 80
 #define N_FRAMES 75
@@ -277,21 +278,25 @@ get_checksum (GstBuffer *buffer)
   return sum;
 }
 
-/* How picture n looks with this text on it, by an overlay that is given it as a property. */
+/* An overlay that is given its text as a property. */
+static GstHarness *reference;
+
+/* How picture n looks with this text on it, or with none. */
 static gchar *
 draw_reference (guint n, const gchar *text)
 {
-  GstHarness *h = gst_harness_new_with_padnames ("textoverlay", "video_sink", "src");
   g_autofree gchar *markup = g_markup_escape_text (text != NULL ? text : "", -1);
   GstBuffer *drawn;
   gchar *sum;
 
-  g_object_set (h->element, "text", markup, NULL);
-  gst_harness_set_src_caps_str (h, CAPS);
-  drawn = gst_harness_push_and_pull (h, make_picture (n));
+  if (reference == NULL) {
+    reference = gst_harness_new_with_padnames ("textoverlay", "video_sink", "src");
+    gst_harness_set_src_caps_str (reference, CAPS);
+  }
+  g_object_set (reference->element, "text", markup, NULL);
+  drawn = gst_harness_push_and_pull (reference, make_picture (n));
   sum = get_checksum (drawn);
   gst_buffer_unref (drawn);
-  gst_harness_teardown (h);
 
   return sum;
 }
@@ -371,9 +376,22 @@ show (const gchar *line, gboolean live, Shown *shown)
 /* Of a caption, textoverlay must escape what looks like markup. */
 #define PROMPT "\"R&D <b>shows</b>\""
 
-/* Video waits: each frame shows the caption of the last selected one, from the first to the last. */
+/* The frame that is selected at or before frame n: the first one after each multiple of interval. */
+static guint
+find_selected (guint n, GstClockTime interval)
+{
+  guint selected = 0;
+  GstClockTime due;
+
+  for (due = 0; gst_util_uint64_scale_ceil (due, 25, GST_SECOND) <= n; due += interval)
+    selected = gst_util_uint64_scale_ceil (due, 25, GST_SECOND);
+
+  return selected;
+}
+
+/* Video waits: each frame, from the first to the last, shows the caption of its selected one. */
 static void
-check_every_frame (const gchar *rest)
+check_every_frame (const gchar *rest, GstClockTime interval)
 {
   g_autofree gchar *line = g_strdup_printf (PICTURES "%s ! fakesink name=out", rest);
   Shown shown;
@@ -381,7 +399,7 @@ check_every_frame (const gchar *rest)
 
   show (line, FALSE, &shown);
   for (i = 0; i < N_FRAMES; i++) {
-    g_autofree gchar *text = g_strdup_printf ("R&D <b>shows</b> %u", i - i % 25);
+    g_autofree gchar *text = g_strdup_printf ("R&D <b>shows</b> %u", find_selected (i, interval));
     g_autofree gchar *expected = draw_reference (i, text);
 
     g_assert_cmpstr (shown.captions[i], ==, text);
@@ -394,13 +412,20 @@ check_every_frame (const gchar *rest)
 static void
 test_every_frame (void)
 {
-  check_every_frame ("vlmcaption prompt=" PROMPT " ! textoverlay");
-  check_every_frame ("vlmcaption prompt=" PROMPT " ! queue ! videoconvert ! textoverlay");
-  check_every_frame ("vlmcaption prompt=" PROMPT " : textoverlay");
+  const GstClockTime second = GST_SECOND;
+
+  check_every_frame ("vlmcaption prompt=" PROMPT " ! textoverlay", second);
+  check_every_frame ("vlmcaption prompt=" PROMPT " ! queue ! videoconvert ! textoverlay", second);
+  check_every_frame ("vlmcaption prompt=" PROMPT " : textoverlay", second);
   check_every_frame ("vlmcaption name=v prompt=" PROMPT
-                     " ! queue ! textoverlay name=t v.text ! queue ! t.text_sink t.");
+                     " ! queue ! textoverlay name=t v.text ! queue ! t.text_sink t.",
+      second);
   check_every_frame ("bin.( vlmcaption prompt=" PROMPT
-                     " ! queue max-size-buffers=7 ) ! bin.( videoconvert ! textoverlay )");
+                     " ! queue max-size-buffers=7 ) ! bin.( videoconvert ! textoverlay )",
+      second);
+  check_every_frame ("vlmcaption interval=330000000 prompt=" PROMPT " ! textoverlay", 330 * MS);
+  check_every_frame (
+      "vlmcaption interval=400000000 prompt=" PROMPT " ! queue ! textoverlay", 400 * MS);
 }
 
 /* Video does not wait: each frame shows the caption that was in force when it left the element. */
@@ -512,6 +537,8 @@ run (gconstpointer user_data)
 int
 main (int argc, char **argv)
 {
+  int ret;
+
   g_test_init (&argc, &argv, NULL);
   g_unsetenv ("VLMCAPTION_MODEL");
   gst_init (&argc, &argv);
@@ -529,5 +556,7 @@ main (int argc, char **argv)
   ADD ("/overlay/user-text", test_user_text);
   ADD ("/overlay/no-model", test_no_model);
 
-  return g_test_run ();
+  ret = g_test_run ();
+  g_clear_pointer (&reference, gst_harness_teardown);
+  return ret;
 }
