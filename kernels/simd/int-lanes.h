@@ -34,20 +34,6 @@ int_row (IntSums sum, size_t r, size_t v)
   return sum[r][v];
 }
 
-/* Four values of k, number lane of the step. */
-vlm_always_inline void
-int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lane)
-{
-  size_t r, v;
-
-  VLM_UNROLL
-  for (r = 0; r < rows; r++) {
-    VLM_UNROLL
-    for (v = 0; v < INT_VECTORS; v++)
-      sum[r][v] = vi_dot (sum[r][v], weights[v], x[r], lane);
-  }
-}
-
 /* The high bits of four values of k, number lane of a step, as they are in a byte. */
 vlm_always_inline vi
 int_high_bits (vi high, unsigned bits, int lane)
@@ -108,6 +94,48 @@ int_load_weights (const uint8_t *w, int lane, size_t v, IntValues values)
   return lane % 2 == 0 ? vi_low_nibbles (pairs) : vi_high_nibbles (pairs);
 }
 
+#ifdef INT_SIZES_STEP
+/* Only sizes of weights stay in registers; the weights themselves are a factor from memory. */
+vlm_always_inline void
+int_step_sizes (IntSums sum, const va *x, size_t rows, const uint8_t *w)
+{
+  vi sizes[INT_VECTORS];
+  size_t r, v;
+  int lane;
+
+  VLM_UNROLL
+  for (lane = 0; lane < 4; lane++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_VECTORS; v++)
+      sizes[v] = vi_load_size (w + v * sizeof (vi));
+    VLM_UNROLL
+    for (r = 0; r < rows; r++) {
+      vi four = vi_broadcast (x[r] + 4 * lane);
+
+      VLM_UNROLL
+      for (v = 0; v < INT_VECTORS; v++)
+        sum[r][v] = vi_dot_size (sum[r][v], sizes[v], four, w + v * sizeof (vi));
+    }
+    VLM_KEEP_ORDER ();
+    w += INT_VECTORS * sizeof (vi);
+  }
+}
+#else
+
+/* Four values of k, number lane of the step. */
+vlm_always_inline void
+int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lane)
+{
+  size_t r, v;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_VECTORS; v++)
+      sum[r][v] = vi_dot (sum[r][v], weights[v], x[r], lane);
+  }
+}
+
 vlm_always_inline void
 int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValues values)
 {
@@ -124,6 +152,7 @@ int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValu
     VLM_KEEP_ORDER ();
   }
 }
+#endif
 
 #ifdef INT_SMALL_STEP
 /* Products of small values add up in 16 bits: a step of one vector of columns at a time. */
@@ -160,7 +189,11 @@ int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *
     return;
   }
 #endif
+#ifdef INT_SIZES_STEP
+  int_step_sizes (sum, x, rows, w);
+#else
   int_step_lanes (sum, x, rows, w, values);
+#endif
 }
 
 #endif

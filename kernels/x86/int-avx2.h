@@ -10,13 +10,17 @@
 #include <string.h>
 
 /* Registers: 6 sums, 4 weights, 2 constants, the rest for products. */
-#define INT_ROWS 3
+#define INT_ROWS 4
+#define INT_SIZES_STEP
 #define INT_VECTORS 2
 
 #define INT_BIAS 0
 #define INT_SMALL_STEP
 
 typedef __m256i vi;
+
+/* The same anywhere in memory, as another type. */
+typedef __m256i_u vi_memory;
 
 /* Activations are broadcast from memory. */
 typedef const int8_t *va;
@@ -102,19 +106,21 @@ vi_add_pairs (vi sum, vi pairs)
   return sum;
 }
 
-/* Sums of two products. |w| is unsigned; 2 * 128 * 127 fits because activations are never -128. */
+/* |w|, unsigned. */
 vlm_always_inline vi
-vi_pairs (vi w, vi x)
+vi_load_size (const uint8_t *w)
 {
-  return _mm256_maddubs_epi16 (_mm256_abs_epi8 (w), _mm256_sign_epi8 (x, w));
+  return _mm256_abs_epi8 (vi_load (w));
 }
 
+/* x gets the signs of w; sums of two products fit in 16 bits because x is never -128. w stays in
+ * memory: what limits these loops is the number of
+ * instructions, and compilers would rather load it once for all rows. */
 vlm_always_inline vi
-vi_dot (vi sum, vi w, va x, int lane)
+vi_dot_size (vi sum, vi size, vi x, const uint8_t *w)
 {
-  vi pairs = vi_pairs (w, vi_broadcast (x + 4 * lane));
-
-  return vi_add_pairs (sum, pairs);
+  __asm__("vpsignb %2, %1, %0" : "=x"(x) : "x"(x), "m"(*(const vi_memory *) w));
+  return vi_add_pairs (sum, _mm256_maddubs_epi16 (size, x));
 }
 
 /* Four weights of each column, times their activations, in 16 bits. */
