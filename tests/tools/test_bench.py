@@ -5,10 +5,9 @@ import json
 import os
 import unittest
 
-from toolkit import main, run
+from toolkit import DEMO_MODEL, main, run
 
 BENCH = os.environ["VLM_BENCH"]
-MODEL = os.environ["VLM_DEMO_MODEL"]
 LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "avxvnni-evex")
 # A limit is measured beside the work that it limits, not at the same time.
 MOST = 1.05
@@ -93,7 +92,7 @@ class Kernels(unittest.TestCase):
 
 class Stages(unittest.TestCase):
     def test_json(self):
-        out, _ = run(BENCH, "--json", "--runs", "3", "--max-tokens", "4", "--threads", "1", MODEL)
+        out, _ = run(BENCH, "--json", "--runs", "3", "--max-tokens", "4", "--threads", "1", DEMO_MODEL)
         found = json.loads(out)
         self.assertEqual((found["threads"], found["runs"]), (1, 3))
         self.assertFalse(found["fast"])
@@ -108,7 +107,7 @@ class Stages(unittest.TestCase):
         self.assertGreater(found["read"], 1e8)
 
     def test_lines(self):
-        out, _ = run(BENCH, "--precision", "fast", "--runs", "1", "-n", "2", MODEL)
+        out, _ = run(BENCH, "--precision", "fast", "--runs", "1", "-n", "2", DEMO_MODEL)
         lines = out.decode().splitlines()
         self.assertRegex(lines[0], r"^# .+ threads$")
         self.assertIn("integers", lines[1])
@@ -121,7 +120,8 @@ class Stages(unittest.TestCase):
         self.assertIn("/no/such/model", errors)
 
     def test_command_line(self):
-        for args in (("a", "b"), ("--kernels", MODEL), ("--precision", "quick", MODEL), ("--runs", "0", MODEL)):
+        for args in (("a", "b"), ("--kernels", DEMO_MODEL), ("--precision", "quick", DEMO_MODEL),
+                     ("--runs", "0", DEMO_MODEL)):
             _, errors = run(BENCH, *args, status=2)
             self.assertTrue(errors.startswith("vlm-bench: "), errors)
 

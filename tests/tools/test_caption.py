@@ -4,8 +4,8 @@
 import json
 import os
 
-from toolkit import CAPTION, GOLDEN, SMALL, ToolTest, caption, draw, fnv1a64, load_dump, main, noise, run
-from toolkit import write_rgb_png
+from toolkit import CAPTION, DEMO_MODEL, GOLDEN, SMALL, ToolTest, caption, draw, fnv1a64, load_dump, main, noise
+from toolkit import run, write_rgb_png
 
 CASES = ("text", "text-system", "1x1", "300x100", "tiled-1024x544-halves")
 
@@ -73,9 +73,8 @@ class Answers(ToolTest):
     def test_element_and_engine_agree(self):
         """With --timings the engine is called directly: same pixels, same answer."""
         a, b = self.picture("a.png", 3), self.picture("b.png", 4)
-        options = ("--max-tokens", "12", "--prompt", "What is it?")
-        plain, _ = caption(*options, a, b)
-        direct, timings = caption(*options, "--timings", a, b)
+        plain, _ = caption("--model", DEMO_MODEL, a, b)
+        direct, timings = caption("--model", DEMO_MODEL, "--timings", a, b)
         self.assertEqual(plain, direct)
         self.assertIn("peak memory", timings)
         for stage in ("image", "vision", "prefill", "decode", "total"):
@@ -83,8 +82,18 @@ class Answers(ToolTest):
         lines = plain.split(b"\n")
         self.assertTrue(lines[0].startswith(a.encode() + b": "))
         self.assertTrue(any(line.startswith(b.encode() + b": ") for line in lines))
-        alone, _ = caption(*options, a)
+        alone, _ = caption("--model", DEMO_MODEL, a)
         self.assertEqual(alone, lines[0][len(a) + 2:] + b"\n")
+
+    def test_cut_answer(self):
+        """The element ends a caption that the limit cuts at a word; the engine's answer goes on."""
+        a = self.picture("a.png", 3)
+        options = ("--model", DEMO_MODEL, "--max-tokens", "3")
+        plain, _ = caption(*options, a)
+        direct, _ = caption(*options, "--timings", a)
+        self.assertTrue(plain.endswith("\N{HORIZONTAL ELLIPSIS}\n".encode()), plain)
+        self.assertTrue(direct.startswith(plain[:-len("\N{HORIZONTAL ELLIPSIS}\n".encode())]), direct)
+        self.assertNotIn("\N{HORIZONTAL ELLIPSIS}".encode(), direct)
 
     def test_text_only(self):
         first, _ = caption("--prompt", "Who is on the left?", "--max-tokens", "8")

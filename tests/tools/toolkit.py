@@ -15,6 +15,7 @@ import zlib
 GOLDEN = os.environ["VLM_GOLDEN_DIR"]
 CAPTION = os.environ["VLM_CAPTION"]
 MODEL_TOOL = os.environ["VLM_MODEL"]
+DEMO_MODEL = os.environ["VLM_DEMO_MODEL"]
 SMALL = os.path.join(GOLDEN, "models", "lfm25")
 
 
