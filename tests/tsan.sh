@@ -26,6 +26,8 @@ mkdir -p "$build" "$cache" || exit 1
 cache=$(cd "$cache" && pwd)
 prefix=$cache/prefix
 jobs=${TSAN_JOBS:-$(nproc)}
+# What is built here is found first by all that follows.
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig PATH=$prefix/bin:$PATH
 
 # ---- Sources ------------------------------------------------------------------------------------
 
@@ -86,10 +88,6 @@ known_options () {
   done
 }
 
-use_prefix () {
-  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig PATH=$prefix/bin:$PATH
-}
-
 # Builds and installs a fetched source: build SOURCE OPTION...
 build_dependency () {
   local name=$1 tree=$cache/$1 since=$SECONDS
@@ -98,9 +96,9 @@ build_dependency () {
   [ ! -f "$cache/$name.done" ] || return 0
   {
     meson setup "$tree/build-tsan" "$tree" --wrap-mode=nofallback --prefix="$prefix" --libdir=lib \
-      -Dbuildtype=debugoptimized -Dauto_features=disabled -Db_sanitize=thread -Db_lundef=false \
+      -Dbuildtype=debug -Doptimization=1 -Dauto_features=disabled -Db_sanitize=thread -Db_lundef=false \
       $(known_options "$tree" "$@") \
-      && nice ninja -C "$tree/build-tsan" -j "$jobs" && meson install -C "$tree/build-tsan"
+      && ninja -C "$tree/build-tsan" -j "$jobs" && meson install -C "$tree/build-tsan"
   } >"$cache/$name.log" 2>&1 || {
     tail -n 40 "$cache/$name.log"
     return 1
@@ -130,3 +128,90 @@ build_plugins () {
   fetch gst-plugins-good1.0 gstreamer1.0-plugins-good || return 1
   build_dependency gst-plugins-good1.0 -Disomp4=enabled -Djpeg=enabled -Dmatroska=enabled
 }
+
+build_libraries () {
+  build_glib && build_gstreamer && build_plugins
+}
+
+# ---- Proof --------------------------------------------------------------------------------------
+
+# What the tests and the proof run with: the libraries and plugins that were built here, and no others.
+use_libraries () {
+  export LD_LIBRARY_PATH=$prefix/lib GST_PLUGIN_SYSTEM_PATH_1_0=$prefix/lib/gstreamer-1.0
+  export GST_PLUGIN_SCANNER_1_0=$prefix/libexec/gstreamer-1.0/gst-plugin-scanner G_SLICE=always-malloc
+}
+
+tsan_options () {
+  echo "halt_on_error=0:exitcode=66:history_size=4:second_deadlock_stack=1:print_suppressions=0:suppressions=$PWD/tests/lib/tsan.supp"
+}
+
+# Whether the program ends well and without a report: silent WHAT
+silent () {
+  local output
+
+  output=$(TSAN_OPTIONS=$(tsan_options) "$build/proof" "$1" 2>&1) && [ -z "$output" ] && return
+  printf '%s\n' "$output"
+  echo "ThreadSanitizer does not take this for what it is: $1"
+  return 1
+}
+
+reported () {
+  local output
+
+  output=$(TSAN_OPTIONS=$(tsan_options) "$build/proof" "$1" 2>&1)
+  [ $? = 66 ] && grep -q 'ThreadSanitizer: data race' <<<"$output" && return
+  printf '%s\n' "$output"
+  echo "ThreadSanitizer does not report this: $1"
+  return 1
+}
+
+prove () {
+  gcc -fsanitize=thread -O1 -g tests/lib/tsan-proof.c -o "$build/proof" \
+    $(pkg-config --cflags --libs gstreamer-1.0) || return 1
+  export GST_REGISTRY=$build/registry.bin
+  (use_libraries && silent correct && silent pipeline && reported race)
+}
+
+# ---- Tests --------------------------------------------------------------------------------------
+
+build_tests () {
+  [ -f "$build/project/build.ninja" ] \
+    || meson setup "$build/project" -Dwerror=true -Db_sanitize=thread -Db_lundef=false \
+      -Dexamples=false -Dtools=false || return 1
+  ninja -C "$build/project" -j "$jobs"
+}
+
+# All of the element's tests that are programs of this project, and those of the engine's threads.
+threaded_tests () {
+  meson test -C "$build/project" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
+    | grep -E '^(element-|(runtime|model)$|session-)' | grep -vE '^element-(gi|inspect)$'
+}
+
+# One line for each place of a report, and how often it was reported.
+list_reports () {
+  cat "$build"/reports/* 2>/dev/null | sed -n 's/^SUMMARY: //p' | sort | uniq -c | sort -rn
+}
+
+run_tests () {
+  local log=$build/project/meson-logs/testlog.json
+
+  rm -rf "$build/reports" "$log"
+  mkdir -p "$build/reports"
+  (
+    use_libraries
+    export TSAN_OPTIONS="$(tsan_options):log_path=$build/reports/report"
+    export VLM_TEST_STORM=${TSAN_STORM:-2000}
+    meson test -C "$build/project" --no-rebuild --print-errorlogs --num-processes 1 \
+      --timeout-multiplier 20 "$@"
+  )
+  count_results < <(python3 tests/lib/meson-results.py "tsan: " "$log")
+  list_reports
+  check "no report of ThreadSanitizer (build-tsan/reports)" [ -z "$(list_reports)" ]
+}
+
+check "packages" install_packages $packages_build $packages_run $packages_tsan
+check "sources and libraries" build_libraries || { summary; exit 1; }
+check "ThreadSanitizer understands these libraries" prove || { summary; exit 1; }
+check "build" build_tests || { summary; exit 1; }
+run_tests ${*:-$(threaded_tests)}
+summary
