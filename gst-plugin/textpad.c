@@ -30,7 +30,7 @@ struct _GstVlmTextPad
   GCond cond; /* anything for the thread to do */
 
   gboolean flushing;  /* also while the pad is inactive */
-  gboolean busy;      /* the thread is in the peer, which may block */
+  guint busy;         /* threads that are in the peer, which may block */
   GstFlowReturn flow; /* once it is an error, nothing more is sent */
   GstVlmTextPlan plan;
   GstVlmTextWishes wishes;
@@ -93,6 +93,20 @@ put_eos (GstVlmTextPad *self)
   self->over = TRUE;
 }
 
+/*
+ * Text has no place in time that runs backwards, and nobody shall wait for any: a sink gets something
+ * to preroll on, an overlay its end, since the last frame waits even behind a gap. Called with the
+ * lock.
+ */
+static void
+put_no_text (GstVlmTextPad *self, const GstSegment *segment)
+{
+  if (!self->new_peer && self->plan.rules.peer == GST_VLM_TEXT_PEER_OVERLAY)
+    put_eos (self);
+  else
+    g_queue_push_tail (&self->plan.out, gst_event_new_gap (segment->start, 1));
+}
+
 /* Called with the lock. */
 static void
 put_stream_events (GstVlmTextPad *self)
@@ -107,8 +121,7 @@ put_stream_events (GstVlmTextPad *self)
     g_queue_push_tail (&self->plan.out, gst_event_copy (self->segment));
     gst_event_parse_segment (self->segment, &segment);
     if (segment->rate < 0)
-      /* Text has no place in time that runs backwards, and nobody shall wait for any. */
-      put_eos (self);
+      put_no_text (self, segment);
     self->need_segment = FALSE;
   }
 }
@@ -222,6 +235,7 @@ send_all_unlock (GstVlmTextPad *self)
   GstMiniObject *item;
 
   g_queue_init (&self->plan.out);
+  self->busy++;
   g_mutex_unlock (&self->lock);
 
   while ((item = g_queue_pop_head (&items)) != NULL) {
@@ -229,6 +243,11 @@ send_all_unlock (GstVlmTextPad *self)
       break;
   }
   g_queue_clear_full (&items, (GDestroyNotify) gst_mini_object_unref);
+
+  g_mutex_lock (&self->lock);
+  self->busy--;
+  g_cond_broadcast (&self->cond);
+  g_mutex_unlock (&self->lock);
 }
 
 /* Gives up the oldest text, never an event that the peer needs. Called with the lock. */
@@ -321,7 +340,8 @@ run_task (gpointer user_data)
 
   g_mutex_lock (&self->lock);
   item = wait_for_item (self);
-  self->busy = item != NULL;
+  if (item != NULL)
+    self->busy++;
   g_mutex_unlock (&self->lock);
 
   if (item == NULL) {
@@ -331,7 +351,7 @@ run_task (gpointer user_data)
   send_item (self, item);
 
   g_mutex_lock (&self->lock);
-  self->busy = FALSE;
+  self->busy--;
   g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 }
@@ -544,6 +564,24 @@ gst_vlm_text_pad_flush_stop (GstVlmTextPad *self, GstEvent *flush_stop)
     gst_pad_start_task (GST_PAD (self), run_task, self, NULL);
 }
 
+/*
+ * An overlay that has been flushed drops its text, and after an end of stream it does not hold video
+ * back to wait for more. The stream start of a new link ends that.
+ */
+static void
+end_overlay (GstVlmTextPad *self)
+{
+  gst_pad_push_event (GST_PAD (self), gst_event_new_flush_stop (FALSE));
+
+  g_mutex_lock (&self->lock);
+  g_queue_clear_full (&self->plan.out, (GDestroyNotify) gst_mini_object_unref);
+  put_stream_start (self);
+  put_stream_events (self);
+  if (!self->over)
+    put_eos (self);
+  send_all_unlock (self);
+}
+
 gboolean
 gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
 {
@@ -556,18 +594,19 @@ gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
   g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 
-  /* An overlay blocks its text until the video needs it, which may be never. A new link starts
-   * with STREAM_START, which ends this flush. A muxer would flush all that it writes. */
-  if (overlay) {
+  /* An overlay blocks its text until the video needs it, which may be never. A muxer would flush
+   * all that it writes. */
+  if (overlay)
     gst_pad_push_event (GST_PAD (self), gst_event_new_flush_start ());
-    return TRUE;
-  }
 
   g_mutex_lock (&self->lock);
-  while (self->busy && g_cond_wait_until (&self->cond, &self->lock, deadline))
+  while (self->busy > 0 && g_cond_wait_until (&self->cond, &self->lock, deadline))
     continue;
-  busy = self->busy;
+  busy = self->busy > 0;
   g_mutex_unlock (&self->lock);
+
+  if (overlay && !busy)
+    end_overlay (self);
 
   return !busy;
 }

@@ -181,10 +181,10 @@ build_tests () {
   ninja -C "$build/project" -j "$jobs"
 }
 
-# All of the element's tests that are programs of this project, and those of the engine's threads.
+# The element's tests that are programs of this project, not Python, and those of the engine's threads.
 threaded_tests () {
   meson test -C "$build/project" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
-    | grep -E '^(element-|(runtime|model)$|session-)' | grep -vE '^element-(gi|inspect)$'
+    | grep -E '^(element-|(runtime|model)$|session-)' | grep -vE '^element-(gi|inspect|stills)$'
 }
 
 # One line for each place of a report, and how often it was reported.

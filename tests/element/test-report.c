@@ -427,6 +427,28 @@ test_live_interval (void)
   fixture_free (f);
 }
 
+/* Another model, set in READY, makes the next captions; the old one goes. */
+static void
+test_live_model (void)
+{
+  Fixture *f = fixture_new ("mode", "sync", "model", "first", NULL);
+  GstMessage *message = caption_frame (f, fixture_make_frame (0, 0));
+
+  g_assert_cmpstr (get_string (message, "model"), ==, "first");
+  gst_message_unref (message);
+  gst_element_set_state (f->element, GST_STATE_READY);
+  g_object_set (f->element, "model", "second", NULL);
+  gst_element_set_state (f->element, GST_STATE_PLAYING);
+  gst_harness_set_src_caps_str (
+      f->h, "video/x-raw, format=RGB, width=16, height=16, framerate=10/1");
+  message = caption_frame (f, fixture_make_frame (0, 0));
+  g_assert_cmpstr (get_string (message, "model"), ==, "second");
+  gst_message_unref (message);
+  g_assert_cmpuint (scripted_count_alive (), ==, 2);
+
+  fixture_free (f);
+}
+
 /* ---- Main --------------------------------------------------------------------------------- */
 
 typedef void (*TestFunc) (void);
@@ -462,6 +484,7 @@ main (int argc, char **argv)
   ADD ("/budget/idle-unload/async", test_unload_async);
   ADD ("/budget/request", test_request);
   ADD ("/budget/live-interval", test_live_interval);
+  ADD ("/budget/live-model", test_live_model);
 
   return g_test_run ();
 }

@@ -222,9 +222,10 @@ seek_somewhere (GstElement *pipeline, GRand *random)
 static void
 change_setting (GstElement *element, GRand *random)
 {
+  GstStructure *stats = NULL;
   guint64 id;
 
-  switch (g_rand_int_range (random, 0, 6)) {
+  switch (g_rand_int_range (random, 0, 7)) {
     case 0:
       g_object_set (
           element, "interval", (guint64) g_rand_int_range (random, 0, 200) * GST_MSECOND, NULL);
@@ -241,6 +242,10 @@ change_setting (GstElement *element, GRand *random)
       break;
     case 4:
       g_object_set (element, "roi", g_rand_boolean (random) ? "0,0,0.5,0.5" : NULL, NULL);
+      break;
+    case 5:
+      g_object_get (element, "stats", &stats, NULL);
+      gst_structure_free (stats);
       break;
     default:
       g_signal_emit_by_name (element, "trigger", &id);

@@ -648,6 +648,126 @@ test_request_release (void)
   fixture_free (f);
 }
 
+/* The overlay's captions come and go while it plays, in both modes; video never stops. */
+static void
+check_come_and_go (const gchar *branch)
+{
+  g_autofree gchar *line = g_strdup_printf (
+      "videotestsrc is-live=true ! video/x-raw,width=64,height=48,framerate=100/1 ! "
+      "vlmcaption name=v auto-overlay=false %s",
+      branch);
+  g_autoptr (GError) error = NULL;
+  GstElement *pipeline = gst_parse_launch (line, &error);
+  GstElement *element, *overlay;
+  GstPad *sink;
+  gint n_frames = 0, n_texts = 0;
+  guint i;
+
+  g_assert_no_error (error);
+  element = gst_bin_get_by_name (GST_BIN (pipeline), "v");
+  overlay = gst_bin_get_by_name (GST_BIN (pipeline), "t");
+  sink = gst_element_get_static_pad (overlay, "text_sink");
+  gst_pad_add_probe (sink, GST_PAD_PROBE_TYPE_BUFFER, count_frame, &n_texts, NULL);
+  probe (pipeline, "t", "src", GST_PAD_PROBE_TYPE_BUFFER, count_frame, &n_frames);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+
+  for (i = 0; i < 15; i++) {
+    GstPad *text = gst_element_request_pad_simple (element, "text");
+    gint frames = g_atomic_int_get (&n_frames);
+    gint texts = g_atomic_int_get (&n_texts);
+
+    g_assert_cmpint (gst_pad_link (text, sink), ==, GST_PAD_LINK_OK);
+    wait_until (g_atomic_int_get (&n_texts) > texts);
+    wait_until (g_atomic_int_get (&n_frames) > frames + 2);
+    gst_element_release_request_pad (element, text);
+    gst_object_unref (text);
+    frames = g_atomic_int_get (&n_frames);
+    wait_until (g_atomic_int_get (&n_frames) > frames + 2);
+  }
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+
+  gst_object_unref (sink);
+  gst_object_unref (overlay);
+  gst_object_unref (element);
+  gst_object_unref (pipeline);
+}
+
+static void
+test_come_and_go (void)
+{
+  check_come_and_go ("interval=0 ! textoverlay name=t ! fakesink");
+  check_come_and_go ("mode=sync interval=30000000 ! textoverlay name=t ! fakesink");
+  check_come_and_go ("mode=sync interval=30000000 ! queue ! textoverlay name=t ! fakesink");
+}
+
+/* Text that is wanted at once comes once for each caption, with the time at which it comes. */
+static void
+test_display_to_sink (void)
+{
+  TextFixture t = { 0 };
+
+  text_fixture_init (&t, fixture_new ("mode", "async", "text-timing", "display", NULL));
+  scripted_hold_captions ();
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  g_assert_cmpint (fixture_push (t.f, 1), ==, GST_FLOW_OK);
+  scripted_permit (1);
+  wait_until (fixture_get_stat (t.f, "completed") == 1);
+  g_assert_false (log_has (&t.record, "text"));
+  g_assert_cmpint (fixture_push (t.f, 2), ==, GST_FLOW_OK);
+  wait_until (log_has (&t.record, "text"));
+  g_assert_cmpint (fixture_push (t.f, 3), ==, GST_FLOW_OK);
+  g_assert_true (gst_harness_push_event (t.f->h, gst_event_new_eos ()));
+  wait_until (log_has (&t.record, "eos"));
+  g_assert_true (g_str_has_suffix (t.record.log->str, "gap text eos "));
+  g_assert_cmpuint (t.record.texts, ==, 1);
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
+/* The frame's times towards an overlay that does not have them yet: late, but it plays on. */
+static void
+test_frame_timing_to_overlay (void)
+{
+  Record record = { 0 };
+
+  play ("videotestsrc num-buffers=45 ! vlmcaption name=v mode=async text-timing=frame : "
+        "textoverlay ! fakesink",
+      &record);
+  g_string_free (record.log, TRUE);
+  play ("videotestsrc num-buffers=45 ! vlmcaption name=v mode=sync text-timing=frame : "
+        "textoverlay ! fakesink",
+      &record);
+  g_assert_cmpuint (record.texts, >, 1);
+  g_string_free (record.log, TRUE);
+}
+
+/* There is no text while video plays backwards, and there is again when it plays on. */
+static void
+test_backwards (void)
+{
+  TextFixture t = { 0 };
+  GstSegment segment;
+
+  text_fixture_init (&t, fixture_new ("mode", "sync", NULL));
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  segment.rate = -1;
+  segment.stop = 10 * GST_SECOND;
+  gst_harness_push_event (t.f->h, gst_event_new_segment (&segment));
+  g_assert_cmpint (fixture_push (t.f, 20), ==, GST_FLOW_OK);
+  g_assert_cmpint (fixture_push (t.f, 19), ==, GST_FLOW_OK);
+  wait_until (log_has (&t.record, "gap"));
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_harness_push_event (t.f->h, gst_event_new_segment (&segment));
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  g_assert_true (gst_harness_push_event (t.f->h, gst_event_new_eos ()));
+  wait_until (log_has (&t.record, "eos"));
+  g_assert_cmpstr (t.record.log->str, ==, "stream-start caps segment gap segment gap text eos ");
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
 /* A seek that an overlay sends to both of its inputs acts once. */
 static void
 test_upstream_events (void)
@@ -705,6 +825,10 @@ main (int argc, char **argv)
   ADD ("/text/stream-events", test_stream_events);
   ADD ("/text/flush", test_flush_text);
   ADD ("/text/request-release", test_request_release);
+  ADD ("/text/come-and-go", test_come_and_go);
+  ADD ("/text/display-to-sink", test_display_to_sink);
+  ADD ("/text/frame-timing-to-overlay", test_frame_timing_to_overlay);
+  ADD ("/text/backwards", test_backwards);
   ADD ("/text/upstream-events", test_upstream_events);
 
   return g_test_run ();

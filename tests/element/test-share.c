@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Many elements on one model, with the plugin as it is installed and a real engine: memory, turns,
+ * load, flushes. VLM_TEST_MODEL is the model: by default the built-in one, long.sh sets a large one.
+ */
+
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/element/element-helpers.h"
+
+#define N_STREAMS 8
+/* Beyond the first element each may hold this much: caches and scratch for a picture in one tile. */
+#define MOST_PER_STREAM (32 * 1024 * 1024)
+
+static const gchar *
+get_model (void)
+{
+  const gchar *model = g_getenv ("VLM_TEST_MODEL");
+
+  return model != NULL ? model : "";
+}
+
+/* How many captions each stream makes while turns are counted. */
+static guint
+get_n_captions (void)
+{
+  const gchar *text = g_getenv ("VLM_TEST_CAPTIONS");
+
+  return text != NULL ? MAX (atoi (text), 1) : 20;
+}
+
+static gsize
+get_resident_bytes (void)
+{
+  g_autofree gchar *text = NULL;
+  gsize pages = 0;
+
+  if (g_file_get_contents ("/proc/self/statm", &text, NULL, NULL))
+    pages = g_ascii_strtoull (strchr (text, ' '), NULL, 10);
+  return pages * sysconf (_SC_PAGESIZE);
+}
+
+typedef struct
+{
+  GstElement *pipeline;
+  GstElement *element;
+} Stream;
+
+static void
+stream_start (Stream *stream, const gchar *properties)
+{
+  g_autofree gchar *line =
+      g_strdup_printf ("videotestsrc is-live=true pattern=circular ! "
+                       "video/x-raw,format=RGB,width=256,height=256,framerate=100/1 ! "
+                       "vlmcaption name=v model=\"%s\" mode=async interval=0 max-tokens=12 "
+                       "temperature=0 auto-overlay=false %s ! "
+                       "fakesink sync=false",
+          get_model (), properties);
+  GError *error = NULL;
+
+  stream->pipeline = gst_parse_launch (line, &error);
+  g_assert_no_error (error);
+  stream->element = gst_bin_get_by_name (GST_BIN (stream->pipeline), "v");
+  gst_element_set_state (stream->pipeline, GST_STATE_PLAYING);
+}
+
+static void
+stream_stop (Stream *stream)
+{
+  gst_element_set_state (stream->pipeline, GST_STATE_NULL);
+  gst_object_unref (stream->element);
+  gst_object_unref (stream->pipeline);
+}
+
+static guint64
+stream_count (Stream *stream)
+{
+  GstStructure *stats;
+  guint64 completed = 0;
+
+  g_object_get (stream->element, "stats", &stats, NULL);
+  gst_structure_get_uint64 (stats, "completed", &completed);
+  gst_structure_free (stats);
+
+  return completed;
+}
+
+/* Waits until every stream has made n captions. */
+static void
+wait_for_captions (Stream *streams, guint n_streams, guint64 n)
+{
+  gint64 deadline = g_get_monotonic_time () + 600 * G_TIME_SPAN_SECOND;
+  guint i;
+
+  for (i = 0; i < n_streams; i++) {
+    while (stream_count (&streams[i]) < n) {
+      g_assert_cmpint (g_get_monotonic_time (), <, deadline);
+      g_usleep (5000);
+    }
+  }
+}
+
+/* Eight streams hold one copy of the weights, and none is served more often than another. */
+static void
+test_eight (void)
+{
+  Stream streams[N_STREAMS];
+  guint64 before[N_STREAMS], least = G_MAXUINT64, most = 0;
+  gsize one, eight;
+  guint i;
+
+  stream_start (&streams[0], "");
+  wait_for_captions (streams, 1, 2);
+  one = get_resident_bytes ();
+  for (i = 1; i < N_STREAMS; i++)
+    stream_start (&streams[i], "");
+  wait_for_captions (streams, N_STREAMS, 2);
+
+  for (i = 0; i < N_STREAMS; i++)
+    before[i] = stream_count (&streams[i]);
+  wait_for_captions (&streams[N_STREAMS - 1], 1, before[N_STREAMS - 1] + get_n_captions ());
+  for (i = 0; i < N_STREAMS; i++) {
+    guint64 made = stream_count (&streams[i]) - before[i];
+
+    least = MIN (least, made);
+    most = MAX (most, made);
+  }
+  eight = get_resident_bytes ();
+  g_test_message ("memory with one %.1f MB, with eight %.1f MB; captions of each from %d to %d",
+      one / 1e6, eight / 1e6, (gint) least, (gint) most);
+#if !defined(__SANITIZE_ADDRESS__)
+  g_assert_cmpuint (eight, <=, one + (N_STREAMS - 1) * (gsize) MOST_PER_STREAM);
+#endif
+  /* One caption of each may be half done at either end. */
+  g_assert_cmpuint (most - least, <=, most / 10 + 2);
+
+  for (i = 0; i < N_STREAMS; i++)
+    stream_stop (&streams[i]);
+}
+
+static gdouble
+get_cpu_seconds (void)
+{
+  struct rusage usage;
+
+  getrusage (RUSAGE_SELF, &usage);
+  return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
+      + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* The share of the CPUs that a stream takes while it makes n captions, or for a second if n is 0. */
+static gdouble
+measure_load (const gchar *properties, guint n)
+{
+  gdouble cpu, elapsed;
+  gint64 since;
+  Stream stream;
+
+  stream_start (&stream, properties);
+  if (n > 0)
+    wait_for_captions (&stream, 1, 2);
+  since = g_get_monotonic_time ();
+  cpu = get_cpu_seconds ();
+  if (n > 0)
+    wait_for_captions (&stream, 1, stream_count (&stream) + n);
+  else
+    g_usleep (G_USEC_PER_SEC);
+  cpu = get_cpu_seconds () - cpu;
+  elapsed = (g_get_monotonic_time () - since) / 1e6;
+  stream_stop (&stream);
+
+  return 100 * cpu / elapsed / g_get_num_processors ();
+}
+
+/* A quarter of the CPUs, all threads counted, beside what the video itself costs. */
+static void
+test_load (void)
+{
+  gdouble idle = measure_load ("interval=18446744073709551615", 0);
+  gdouble load = measure_load ("max-load=25", get_n_captions ());
+
+  g_test_message ("without captions: %.1f %%, with max-load=25: %.1f %%", idle, load);
+  g_assert_cmpfloat (load - idle, <=, 28);
+}
+
+typedef struct
+{
+  GstHarness *h;
+  GMutex lock; /* the stream lock: held for a frame, and from the end of a flush to the segment */
+  gint stop;   /* atomic */
+} Pusher;
+
+/* A source that goes on after each flush. */
+static gpointer
+push_frames (gpointer user_data)
+{
+  Pusher *pusher = user_data;
+  guint i;
+
+  for (i = 0; !g_atomic_int_get (&pusher->stop); i++) {
+    GstBuffer *buffer = gst_buffer_new_allocate (NULL, 256 * 256 * 3, NULL);
+
+    gst_buffer_memset (buffer, 0, i, 256 * 256 * 3);
+    GST_BUFFER_PTS (buffer) = i * 10 * GST_MSECOND;
+    g_mutex_lock (&pusher->lock);
+    gst_harness_push (pusher->h, buffer);
+    g_mutex_unlock (&pusher->lock);
+    g_usleep (2000);
+  }
+  return NULL;
+}
+
+/* A flush at any moment of a caption returns at once, the streaming thread with it. */
+static void
+check_flush (const gchar *mode)
+{
+  GRand *random = g_rand_new_with_seed (5);
+  GstElement *element = gst_element_factory_make ("vlmcaption", NULL);
+  Pusher pusher = { .h = gst_harness_new_with_element (element, "sink", "src") };
+  gint64 longest = 0;
+  GThread *thread;
+  Stream stream = { NULL, element };
+  guint i;
+
+  g_object_set (element, "interval", (guint64) 0, "max-tokens", 12, "threads", 1, "model",
+      get_model (), NULL);
+  gst_util_set_object_arg (G_OBJECT (element), "mode", mode);
+  gst_harness_set_drop_buffers (pusher.h, TRUE);
+  gst_harness_set_src_caps_str (
+      pusher.h, "video/x-raw, format=RGB, width=256, height=256, framerate=100/1");
+  g_mutex_init (&pusher.lock);
+  thread = g_thread_new ("push", push_frames, &pusher);
+  wait_for_captions (&stream, 1, 1);
+  for (i = 0; i < 2 * get_n_captions (); i++) {
+    GstSegment segment;
+    gint64 since;
+
+    g_usleep (g_rand_int_range (random, 0, 60000));
+    since = g_get_monotonic_time ();
+    gst_harness_push_event (pusher.h, gst_event_new_flush_start ());
+    g_mutex_lock (&pusher.lock);
+    gst_harness_push_event (pusher.h, gst_event_new_flush_stop (TRUE));
+    longest = MAX (longest, g_get_monotonic_time () - since);
+    gst_segment_init (&segment, GST_FORMAT_TIME);
+    gst_harness_push_event (pusher.h, gst_event_new_segment (&segment));
+    g_mutex_unlock (&pusher.lock);
+    if (i % 8 == 7)
+      wait_for_captions (&stream, 1, stream_count (&stream) + 1);
+  }
+  gst_harness_push_event (pusher.h, gst_event_new_flush_start ());
+  g_atomic_int_set (&pusher.stop, TRUE);
+  g_thread_join (thread);
+  g_test_message ("%s: the longest flush took %.1f ms", mode, longest / 1e3);
+  g_assert_cmpint (longest, <, 100 * G_TIME_SPAN_MILLISECOND);
+  gst_harness_teardown (pusher.h);
+  g_mutex_clear (&pusher.lock);
+  gst_object_unref (element);
+  g_rand_free (random);
+}
+
+static void
+test_flush (void)
+{
+  check_flush ("async");
+  check_flush ("sync");
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  gst_init (&argc, &argv);
+
+  g_test_add_func ("/share/eight", test_eight);
+  g_test_add_func ("/share/load", test_load);
+  g_test_add_func ("/share/flush", test_flush);
+
+  return g_test_run ();
+}
