@@ -111,7 +111,7 @@ build_glib () {
   fetch glib2.0 libglib2.0-dev || return 1
   # On x86 the bit lock is written in assembly, which ThreadSanitizer does not see; the same file has
   # it with atomic operations for every other processor.
-  sed -i '/^#define USE_ASM_GOTO/d' "$cache/glib2.0/glib/gbitlock.c" || return 1
+  sed -i '/^ *# *define USE_ASM_GOTO/d' "$cache/glib2.0/glib/gbitlock.c" || return 1
   build_dependency glib2.0 -Dtests=false -Dxattr=false -Dbsymbolic_functions=false -Dman=false \
     -Dman-pages=disabled -Ddocumentation=false -Dintrospection=disabled
 }
