@@ -118,7 +118,8 @@ build_glib () {
 
 build_gstreamer () {
   fetch gstreamer1.0 libgstreamer1.0-dev || return 1
-  build_dependency gstreamer1.0 -Dcheck=enabled -Dptp-helper=disabled
+  build_dependency gstreamer1.0 -Dcheck=enabled -Dptp-helper=disabled \
+    -Dptp-helper-permissions=none
 }
 
 build_plugins () {
