@@ -50,12 +50,8 @@ is_new (GstVlmCaption *self, GstBuffer *buffer, const GstVideoRectangle *part)
   g_mutex_unlock (&self->lock);
 
   gst_vlm_scene_look (&scene, buffer, &self->info, part);
-  if (!forced && gst_vlm_scene_distance (&self->scene, &scene) < threshold) {
-    g_mutex_lock (&self->lock);
-    self->unchanged++;
-    g_mutex_unlock (&self->lock);
+  if (!forced && gst_vlm_scene_distance (&self->scene, &scene) < threshold)
     return FALSE;
-  }
   self->scene = scene;
   return TRUE;
 }
@@ -125,7 +121,7 @@ describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times, guin
   if (asked == 0 && !is_affordable (self))
     return TRUE;
   if (!is_new (self, buffer, &part) && asked == 0)
-    return TRUE;
+    goto unchanged;
 
   frame = gst_vlm_frame_new_pooled (buffer, &self->info, &self->pool);
   if (frame == NULL)
@@ -138,6 +134,12 @@ describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times, guin
   if (gst_vlm_caption_get_mode (self) == GST_VLM_MODE_SYNC)
     return gst_vlm_worker_finish (self->worker, job);
   gst_vlm_worker_submit (self->worker, job);
+  return TRUE;
+
+unchanged:
+  g_mutex_lock (&self->lock);
+  self->unchanged++;
+  g_mutex_unlock (&self->lock);
   return TRUE;
 
 no_part:

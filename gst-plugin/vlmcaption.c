@@ -444,6 +444,8 @@ gst_vlm_caption_set_property (GObject *object, guint id, const GValue *value, GP
   g_mutex_lock (&self->lock);
   self->new_scene = TRUE;
   g_mutex_unlock (&self->lock);
+  if (g_str_equal (spec->name, "max-load"))
+    gst_vlm_worker_wake (self->worker);
 
   if (refused != NULL)
     g_warning (

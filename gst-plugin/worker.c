@@ -577,6 +577,15 @@ gst_vlm_worker_wants (GstVlmWorker *worker, GstClockTime interval)
 }
 
 void
+gst_vlm_worker_wake (GstVlmWorker *worker)
+{
+  g_mutex_lock (&worker->lock);
+  worker->not_before = 0;
+  g_cond_broadcast (&worker->cond);
+  g_mutex_unlock (&worker->lock);
+}
+
+void
 gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job)
 {
   g_mutex_lock (&worker->lock);

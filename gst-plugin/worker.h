@@ -89,6 +89,9 @@ gboolean gst_vlm_worker_is_useful (GstVlmWorker *worker);
  */
 gboolean gst_vlm_worker_wants (GstVlmWorker *worker, GstClockTime interval);
 
+/* The load may be another from now on: ends the rest. */
+void gst_vlm_worker_wake (GstVlmWorker *worker);
+
 /* Hands a frame over and returns at once. (transfer full) */
 void gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job);
 

@@ -76,11 +76,11 @@ static void
 be_nice (gint nice)
 {
 #ifdef __linux__
-  static __thread gint asked = 0;
+  static GPrivate asked = G_PRIVATE_INIT (NULL);
 
-  if (nice <= asked)
+  if (nice <= GPOINTER_TO_INT (g_private_get (&asked)))
     return;
-  asked = nice;
+  g_private_set (&asked, GINT_TO_POINTER (nice));
   /* On Linux niceness belongs to a thread; 0 is the calling one. */
   if (getpriority (PRIO_PROCESS, 0) < nice)
     setpriority (PRIO_PROCESS, 0, nice);

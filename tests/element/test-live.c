@@ -306,12 +306,19 @@ test_slow_model (void)
       (gint) us, (gint) identity, (gint) copy, watcher.captions,
       (gint) (watcher.longest / GST_MSECOND), (gint) (watcher.oldest / GST_MSECOND),
       ((gint) get_resident_bytes () - (gint) watcher.resident) / 1024);
-  /* A machine that has no time for the streaming thread has none for a mere copy either. */
+  /* A machine that has no time for the streaming thread has none for a mere copy either; in a short
+   * run the slowest frames say more about the machine than about anything else. */
+  if (n_frames < 1000) {
+    copy = get_percentile (&through_copy, 0.95);
+    us = get_percentile (&through_us, 0.95);
+  }
   g_assert_cmpint (us, <, 5000 + 3 * copy);
   g_assert_cmpuint (watcher.captions, >, 3);
   /* A frame waits for at most one caption before its own; the bus may be read a frame later. */
   g_assert_cmpuint (watcher.oldest, <=, watcher.longest + 2 * GST_SECOND / 30);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   g_assert_cmpuint (get_resident_bytes (), <, watcher.resident + 16 * 1024 * 1024);
+#endif
 
   g_byte_array_unref (through_copy.copy);
   g_array_unref (through_copy.times);

@@ -144,15 +144,15 @@ test_scene_noise (void)
   g_assert_cmpfloat (gst_vlm_scene_distance (&scenes[0], &scenes[1]), <, 0.01);
 }
 
-/* What videotestsrc draws, converted to the format by GStreamer. */
-static gboolean
+/* What videotestsrc draws. */
+static void
 look_at_colour (
     GstVlmScene *scene, const gchar *pattern, const gchar *format, gint width, gint height)
 {
-  g_autofree gchar *line = g_strdup_printf (
-      "videotestsrc num-buffers=1 pattern=%s ! video/x-raw,format=AYUV64,width=%d,height=%d ! "
-      "videoconvert ! video/x-raw,format=%s ! fakesink name=sink enable-last-sample=true",
-      pattern, width, height, format);
+  g_autofree gchar *line = g_strdup_printf ("videotestsrc num-buffers=1 pattern=%s ! "
+                                            "video/x-raw,format=%s,width=%d,height=%d ! "
+                                            "fakesink name=sink enable-last-sample=true",
+      pattern, format, width, height);
   GstElement *pipeline = gst_parse_launch (line, NULL);
   GstVideoRectangle all = { 0, 0, width, height };
   GstElement *sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
@@ -165,12 +165,11 @@ look_at_colour (
   g_object_get (sink, "last-sample", &sample, NULL);
   g_assert_true (gst_video_info_from_caps (&info, gst_sample_get_caps (sample)));
   gst_vlm_scene_look (scene, gst_sample_get_buffer (sample), &info, &all);
+  g_assert_true (scene->known);
   gst_sample_unref (sample);
   gst_element_set_state (pipeline, GST_STATE_NULL);
   gst_object_unref (sink);
   gst_object_unref (pipeline);
-
-  return scene->known;
 }
 
 /* Black and white are far apart in every format that the element takes, odd sizes included. */
@@ -183,15 +182,12 @@ test_scene_formats (void)
 
   for (i = 0; i < gst_value_list_get_size (formats); i++) {
     const gchar *format = g_value_get_string (gst_value_list_get_value (formats, i));
-    GstVlmScene black, white, again;
-    gdouble distance;
+    GstVlmScene black, white;
 
-    g_assert_true (look_at_colour (&black, "black", format, 67, 45));
-    g_assert_true (look_at_colour (&white, "white", format, 67, 45));
-    g_assert_true (look_at_colour (&again, "white", format, 67, 45));
-    distance = gst_vlm_scene_distance (&black, &white);
-    if (distance < 0.8 || gst_vlm_scene_distance (&white, &again) > 0)
-      g_error ("%s: from black to white %g", format, distance);
+    look_at_colour (&black, "black", format, 67, 45);
+    look_at_colour (&white, "white", format, 67, 45);
+    if (gst_vlm_scene_distance (&black, &white) < 0.8)
+      g_error ("%s: from black to white %g", format, gst_vlm_scene_distance (&black, &white));
   }
   gst_caps_unref (caps);
 }

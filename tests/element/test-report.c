@@ -232,6 +232,33 @@ test_no_drops (void)
   fixture_free (f);
 }
 
+/* In live sync mode the time of a caption is told when it has changed, and not when it has not. */
+static void
+test_latency (void)
+{
+  static const gint64 times[] = { 100, 100, 20, 21 };
+  static const guint expected[] = { 1, 0, 1, 0 };
+  Fixture *f = fixture_new ("mode", "sync", "interval", "0", NULL);
+  guint i;
+
+  gst_harness_set_upstream_latency (f->h, 0);
+  for (i = 0; i < G_N_ELEMENTS (times); i++) {
+    GstClockTime least;
+
+    /* A machine that has no time makes any caption longer. */
+    scripted_take_time (times[i] * G_TIME_SPAN_MILLISECOND, FALSE);
+    g_assert_cmpint (fixture_push (f, i), ==, GST_FLOW_OK);
+    least = gst_harness_query_latency (f->h);
+    g_assert_cmpuint (least, >=, times[i] * GST_MSECOND);
+    if (least < times[i] * GST_MSECOND * 5 / 4)
+      g_assert_cmpuint (fixture_count_messages (f, GST_MESSAGE_LATENCY), ==, expected[i]);
+    else
+      fixture_count_messages (f, GST_MESSAGE_LATENCY);
+  }
+
+  fixture_free (f);
+}
+
 /* ---- What it may cost --------------------------------------------------------------------- */
 
 static gdouble
@@ -289,6 +316,26 @@ test_max_load (void)
     /* On a machine that gives us no CPU the load may stay below. */
     g_assert_cmpuint (completed, >, 3);
   }
+}
+
+/* A limit that is lifted does not leave the element resting for the old one's sake. */
+static void
+test_max_load_lifted (void)
+{
+  Fixture *f = fixture_new ("mode", "async", "interval", "0", "max-load", "1", NULL);
+  GstMessage *message;
+
+  scripted_take_time (100 * G_TIME_SPAN_MILLISECOND, TRUE);
+  g_assert_cmpint (fixture_push (f, 0), ==, GST_FLOW_OK);
+  gst_message_unref (fixture_pop_message (f, GST_MESSAGE_ELEMENT));
+  wait_until (fixture_get_stat (f, "completed") == 1);
+  g_object_set (f->element, "max-load", 100, NULL);
+  g_assert_cmpint (fixture_push (f, 1), ==, GST_FLOW_OK);
+  message = gst_bus_timed_pop_filtered (f->bus, 5 * GST_SECOND, GST_MESSAGE_ELEMENT);
+  g_assert_nonnull (message);
+  gst_message_unref (message);
+
+  fixture_free (f);
 }
 
 /* A frame that was asked for does not wait for the load's sake. */
@@ -479,6 +526,8 @@ main (int argc, char **argv)
   ADD ("/report/drops/none", test_no_drops);
   ADD ("/budget/max-load", test_max_load);
   ADD ("/budget/max-load/trigger", test_max_load_trigger);
+  ADD ("/budget/max-load/lifted", test_max_load_lifted);
+  ADD ("/report/latency", test_latency);
   ADD ("/budget/idle-unload", test_idle_unload);
   ADD ("/budget/idle-unload/off", test_no_unload);
   ADD ("/budget/idle-unload/async", test_unload_async);
