@@ -23,6 +23,7 @@ struct _GstVlmTextPad
 {
   GstPad parent;
 
+  GstPad *video; /* of the same element */
   GstVlmTextIdleFunc idle;
   gpointer user_data;
 
@@ -101,7 +102,7 @@ put_eos (GstVlmTextPad *self)
 static void
 put_no_text (GstVlmTextPad *self, const GstSegment *segment)
 {
-  if (!self->new_peer && self->plan.rules.peer == GST_VLM_TEXT_PEER_OVERLAY)
+  if (!self->new_peer && gst_vlm_text_peer_draws (self->plan.rules.peer))
     put_eos (self);
   else
     g_queue_push_tail (&self->plan.out, gst_event_new_gap (segment->start, 1));
@@ -132,7 +133,7 @@ static const gchar *const style_names[] = { "cues", "slices", "held text" };
 static void
 find_rules (GstVlmTextPad *self)
 {
-  GstVlmTextPeer peer = gst_vlm_text_peer_find (GST_PAD (self));
+  GstVlmTextPeer peer = gst_vlm_text_peer_find (GST_PAD (self), self->video);
   GstVlmTextRules rules;
 
   g_mutex_lock (&self->lock);
@@ -453,7 +454,7 @@ gst_vlm_text_pad_untimed_frame (GstVlmTextPad *self)
   /* An overlay throws such frames away, and the gap would let the first one that it draws pass
    * before its text has come. */
   if (self->flushing || self->flow != GST_FLOW_OK || self->segment == NULL || self->started
-      || self->reverse || self->plan.rules.peer == GST_VLM_TEXT_PEER_OVERLAY) {
+      || self->reverse || gst_vlm_text_peer_draws (self->plan.rules.peer)) {
     g_mutex_unlock (&self->lock);
     return;
   }
@@ -590,7 +591,7 @@ gst_vlm_text_pad_release_peer (GstVlmTextPad *self)
 
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
-  overlay = !self->new_peer && self->plan.rules.peer == GST_VLM_TEXT_PEER_OVERLAY;
+  overlay = !self->new_peer && gst_vlm_text_peer_draws (self->plan.rules.peer);
   g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 
@@ -654,6 +655,7 @@ gst_vlm_text_pad_finalize (GObject *object)
 
   gst_vlm_text_plan_clear (&self->plan);
   gst_clear_event (&self->segment);
+  gst_clear_object (&self->video);
   g_cond_clear (&self->cond);
   g_mutex_clear (&self->lock);
 
@@ -667,12 +669,13 @@ gst_vlm_text_pad_class_init (GstVlmTextPadClass *klass)
 }
 
 GstVlmTextPad *
-gst_vlm_text_pad_new (
-    const gchar *name, GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data)
+gst_vlm_text_pad_new (const gchar *name, GstPadTemplate *template, GstPad *video,
+    GstVlmTextIdleFunc idle, gpointer user_data)
 {
   GstVlmTextPad *self = g_object_new (
       GST_TYPE_VLM_TEXT_PAD, "name", name, "direction", GST_PAD_SRC, "template", template, NULL);
 
+  self->video = gst_object_ref (video);
   self->idle = idle;
   self->user_data = user_data;
   gst_pad_set_activatemode_function (GST_PAD (self), activate_mode);

@@ -23,9 +23,9 @@ G_DECLARE_FINAL_TYPE (GstVlmTextPad, gst_vlm_text_pad, GST, VLM_TEXT_PAD, GstPad
  */
 typedef gboolean (*GstVlmTextIdleFunc) (guint serial, gpointer user_data);
 
-/* (transfer floating) */
-GstVlmTextPad *gst_vlm_text_pad_new (
-    const gchar *name, GstPadTemplate *template, GstVlmTextIdleFunc idle, gpointer user_data);
+/* video is the pad that the described frames leave from. (transfer floating) */
+GstVlmTextPad *gst_vlm_text_pad_new (const gchar *name, GstPadTemplate *template, GstPad *video,
+    GstVlmTextIdleFunc idle, gpointer user_data);
 
 /* What decides the way of sending, together with the peer. */
 void gst_vlm_text_pad_set_wishes (GstVlmTextPad *pad, const GstVlmTextWishes *wishes);

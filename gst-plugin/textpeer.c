@@ -2,38 +2,74 @@
 
 #include "config.h"
 
+#include <gst/base/gstbasetransform.h>
+
 #include "downstream.h"
 #include "textpeer.h"
 
-static GstVlmTextPeer
-classify (GstElement *element)
+/* The element that is reached through the pad, and the pad to go on from; either may be NULL. */
+static GstElement *
+step (GstPad **src)
 {
-  if (gst_vlm_downstream_is_overlay (element))
-    return GST_VLM_TEXT_PEER_OVERLAY;
-  if (GST_OBJECT_FLAG_IS_SET (element, GST_ELEMENT_FLAG_SINK) && element->numsinkpads == 1)
-    return GST_VLM_TEXT_PEER_SINK;
-  return GST_VLM_TEXT_PEER_OTHER;
+  GstPad *peer = gst_vlm_downstream_get_peer (*src);
+  GstElement *element = peer != NULL ? gst_pad_get_parent_element (peer) : NULL;
+
+  gst_clear_object (&peer);
+  gst_object_unref (*src);
+  *src = element != NULL ? gst_vlm_downstream_get_way_on (element) : NULL;
+
+  return element;
+}
+
+/*
+ * Whether each frame is at the overlay before its push returns: what lies between are transforms
+ * that pass each buffer on from the thread that brings it.
+ */
+static gboolean
+is_beside (GstPad *video, GstElement *overlay)
+{
+  GstPad *src = gst_object_ref (video);
+  gboolean beside = FALSE;
+  guint hops;
+
+  for (hops = 0; src != NULL && hops < GST_VLM_MOST_HOPS; hops++) {
+    GstElement *element = step (&src);
+
+    beside = element == overlay;
+    if (element == NULL || beside || !GST_IS_BASE_TRANSFORM (element))
+      gst_clear_object (&src);
+    gst_clear_object (&element);
+  }
+  gst_clear_object (&src);
+
+  return beside;
+}
+
+static gboolean
+is_sink (GstElement *element)
+{
+  return GST_OBJECT_FLAG_IS_SET (element, GST_ELEMENT_FLAG_SINK) && element->numsinkpads == 1;
 }
 
 GstVlmTextPeer
-gst_vlm_text_peer_find (GstPad *pad)
+gst_vlm_text_peer_find (GstPad *text, GstPad *video)
 {
-  GstPad *src = gst_object_ref (pad);
+  GstPad *src = gst_object_ref (text);
   GstVlmTextPeer kind = GST_VLM_TEXT_PEER_OTHER;
   guint hops;
 
   for (hops = 0; src != NULL && hops < GST_VLM_MOST_HOPS; hops++) {
-    GstPad *peer = gst_vlm_downstream_get_peer (src);
-    GstElement *element = peer != NULL ? gst_pad_get_parent_element (peer) : NULL;
+    GstElement *element = step (&src);
 
-    gst_clear_object (&src);
-    if (element != NULL) {
-      kind = classify (element);
-      if (kind == GST_VLM_TEXT_PEER_OTHER)
-        src = gst_vlm_downstream_get_way_on (element);
-    }
-    gst_clear_object (&element);
-    gst_clear_object (&peer);
+    if (element == NULL)
+      break;
+    if (gst_vlm_downstream_is_overlay (element))
+      kind = is_beside (video, element) ? GST_VLM_TEXT_PEER_BESIDE : GST_VLM_TEXT_PEER_OVERLAY;
+    else if (is_sink (element))
+      kind = GST_VLM_TEXT_PEER_SINK;
+    if (kind != GST_VLM_TEXT_PEER_OTHER)
+      gst_clear_object (&src);
+    gst_object_unref (element);
   }
   gst_clear_object (&src);
 

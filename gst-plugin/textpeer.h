@@ -10,15 +10,22 @@ G_BEGIN_DECLS
 typedef enum
 {
   GST_VLM_TEXT_PEER_SINK,    /* takes text as it comes: a file, an application */
-  GST_VLM_TEXT_PEER_OVERLAY, /* draws it on video */
+  GST_VLM_TEXT_PEER_BESIDE,  /* an overlay that draws a frame before its push returns */
+  GST_VLM_TEXT_PEER_OVERLAY, /* one that video reaches later, behind a queue */
   GST_VLM_TEXT_PEER_OTHER    /* a muxer, or something that may lead to one */
 } GstVlmTextPeer;
 
 /*
- * Where text from this pad goes in the end, seen through queues, other elements with one input and
- * one output, and bins. An overlay is known by its property "wait-text".
+ * Where text from the pad goes in the end, seen through queues, other elements with one input and
+ * one output, and bins. video is the pad that the frames leave from.
  */
-GstVlmTextPeer gst_vlm_text_peer_find (GstPad *pad);
+GstVlmTextPeer gst_vlm_text_peer_find (GstPad *text, GstPad *video);
+
+static inline gboolean
+gst_vlm_text_peer_draws (GstVlmTextPeer peer)
+{
+  return peer == GST_VLM_TEXT_PEER_BESIDE || peer == GST_VLM_TEXT_PEER_OVERLAY;
+}
 
 G_END_DECLS
 

@@ -173,7 +173,7 @@ gst_vlm_text_plan_hurry (GstVlmTextPlan *plan)
 static gboolean
 is_drawn (const GstVlmTextPlan *plan)
 {
-  return plan->rules.peer == GST_VLM_TEXT_PEER_OVERLAY;
+  return gst_vlm_text_peer_draws (plan->rules.peer);
 }
 
 /* When text of this caption ends at the latest. */

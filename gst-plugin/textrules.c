@@ -21,13 +21,14 @@ GstVlmTextRules
 gst_vlm_text_rules_choose (GstVlmTextPeer peer, const GstVlmTextWishes *wishes)
 {
   GstClockTime most = wishes->max_duration;
-  gboolean overlay = peer == GST_VLM_TEXT_PEER_OVERLAY;
+  gboolean overlay = gst_vlm_text_peer_draws (peer);
   gboolean muxer = peer == GST_VLM_TEXT_PEER_OTHER;
   gboolean display = wishes->timing == GST_VLM_TEXT_TIMING_DISPLAY
       || (wishes->timing == GST_VLM_TEXT_TIMING_AUTO && overlay);
 
-  /* Where video waits for its caption, it is shown from its own frame on in any case. */
-  if (overlay && wishes->sync)
+  /* Where video waits for its caption, it is shown from its own frame on in any case. Behind a
+   * queue, to replace a caption would take the old one from the frames that are still on the way. */
+  if (overlay && (wishes->sync || (display && peer != GST_VLM_TEXT_PEER_BESIDE)))
     return make_rules (GST_VLM_TEXT_SLICES, peer, OVERLAY_SLICE, GST_CLOCK_TIME_NONE);
   if (display && muxer)
     return make_rules (GST_VLM_TEXT_SLICES, peer, MIN (most, MUXER_SLICE), GST_CLOCK_TIME_NONE);
@@ -56,5 +57,5 @@ gst_vlm_text_rules_may_stall (const GstVlmTextRules *rules)
 gboolean
 gst_vlm_text_rules_is_kept (const GstVlmTextRules *rules)
 {
-  return rules->style == GST_VLM_TEXT_HELD && rules->peer == GST_VLM_TEXT_PEER_OVERLAY;
+  return rules->style == GST_VLM_TEXT_HELD && gst_vlm_text_peer_draws (rules->peer);
 }

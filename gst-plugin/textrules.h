@@ -13,8 +13,8 @@ G_BEGIN_DECLS
 /*
  * CUES    for files and applications. A cue starts at the frame it describes and lasts to the next
  *         caption, to the end, or as long as is allowed; it is sent when its end is known.
- * SLICES  for peers that let video pass only as far as they have text: an overlay behind video
- *         that waits for its captions, and muxers. The caption of the frame that passes, in
+ * SLICES  for peers that let video pass only as far as they have text: an overlay behind a queue
+ *         or behind video that waits for its captions, and muxers. The caption of the frame that passes, in
  *         contiguous slices that never reach beyond the next selected frame. Such a peer blocks
  *         its text, so this needs a thread of its own. An overlay lets go of a slice at the first
  *         frame that ends with it or later; if the next frame starts before that end, a new slice

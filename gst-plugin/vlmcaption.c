@@ -202,7 +202,7 @@ add_text_pad (GstVlmCaption *self, const gchar *name)
 {
   GstPadTemplate *template =
       gst_element_class_get_pad_template (GST_ELEMENT_GET_CLASS (self), "text");
-  GstVlmTextPad *text = gst_vlm_text_pad_new (name, template, is_idle, self);
+  GstVlmTextPad *text = gst_vlm_text_pad_new (name, template, self->src, is_idle, self);
   GstPad *pad = GST_PAD (text);
   gboolean taken;
 

@@ -10,7 +10,7 @@
 /* Partial captions are told at most this often, in us. */
 #define PARTIAL_PAUSE (200 * G_TIME_SPAN_MILLISECOND)
 /* How far the load may have stayed below its limit and be made up for later, in us. */
-#define MOST_CREDIT (1 * G_TIME_SPAN_SECOND)
+#define MOST_CREDIT (250 * G_TIME_SPAN_MILLISECOND)
 
 typedef enum
 {
@@ -305,14 +305,15 @@ plan_rest (GstVlmWorker *worker, const GstVlmSettings *settings, gint64 cpu)
 {
   guint n_threads =
       settings->threads > 0 ? MIN (settings->threads, worker->n_cpus) : worker->n_cpus;
-  gint64 since;
+  gint64 since = worker->running_since;
 
   if (settings->max_load >= 100) {
     worker->not_before = 0;
     return;
   }
   /* Frames come when they come: what began late is made up for. */
-  since = CLAMP (worker->not_before, worker->running_since - MOST_CREDIT, worker->running_since);
+  if (worker->not_before > 0)
+    since = CLAMP (worker->not_before, since - MOST_CREDIT, since);
   worker->not_before = since + cpu * n_threads * 100 / (worker->n_cpus * settings->max_load);
 }
 

@@ -65,7 +65,7 @@ check_format () {
 # the sessions run too, and what is not built here or is loaded by programs without a sanitizer.
 sanitized_tests () {
   meson test -C "$sanitizer_build" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
-    | grep -vE '^(golden-|demo-model|tools-|kernels-aarch64|check-spills|element-gi|element-inspect)'
+    | grep -vE '^(golden-|demo-model|tools-|kernels-aarch64|check-spills|element-(gi|inspect|pipelines|stills))'
 }
 
 part_sanitize () {

@@ -35,4 +35,4 @@ if [ -z "${VLM_TEST_MODEL:-}" ]; then
   "$build/tools/vlm-model" synth --preset lfm2.5-vl-450m "$VLM_TEST_MODEL"
 fi
 run "$build" test-element-share VLM_TEST_MODEL="$VLM_TEST_MODEL" \
-  VLM_TEST_CAPTIONS="${VLM_TEST_CAPTIONS:-3}"
+  VLM_TEST_CAPTIONS="${VLM_TEST_CAPTIONS:-3}" VLM_TEST_SECONDS=60

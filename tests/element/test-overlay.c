@@ -423,6 +423,39 @@ test_live_frames (void)
   shown_clear (&shown);
 }
 
+/*
+ * Behind a queue each frame shows the caption that was in force when it left the element, or for a
+ * quarter of a second still the one before; and none goes without.
+ */
+static void
+test_behind_queue (void)
+{
+  Shown shown;
+  guint i, first;
+
+  /* The queue is full: captions are made of frames that come out of it much later. */
+  show (PICTURES "vlmcaption mode=async interval=400000000 prompt=P ! queue max-size-buffers=20 ! "
+                 "videoconvert ! textoverlay ! identity sleep-time=4000 ! fakesink name=out",
+      FALSE, &shown);
+  for (first = 0; first < N_FRAMES && shown.captions[first] == NULL; first++)
+    continue;
+  g_assert_cmpuint (first, <, N_FRAMES / 2);
+  for (i = 0; i < N_FRAMES; i++) {
+    guint since = i < first ? 0 : MAX (first, i - MIN (i, 7));
+    gboolean right = FALSE;
+    guint j;
+
+    for (j = since; j <= i && !right; j++) {
+      g_autofree gchar *allowed = draw_reference (i, shown.captions[j]);
+
+      right = g_str_equal (shown.looks[i], allowed);
+    }
+    if (!right)
+      g_error ("frame %u shows none of its captions, such as \"%s\"", i, shown.captions[i]);
+  }
+  shown_clear (&shown);
+}
+
 /* The user's text stays, and only that. */
 static void
 test_user_text (void)
@@ -492,6 +525,7 @@ main (int argc, char **argv)
   ADD ("/overlay/request-takes-over", test_request_takes_over);
   ADD ("/overlay/every-frame", test_every_frame);
   ADD ("/overlay/live-frames", test_live_frames);
+  ADD ("/overlay/behind-queue", test_behind_queue);
   ADD ("/overlay/user-text", test_user_text);
   ADD ("/overlay/no-model", test_no_model);
 

@@ -72,7 +72,7 @@ init_plan (GstVlmTextPlan *plan, GstVlmTextStyle style, GstVlmTextPeer peer, gui
 #define init_drawn_slices(plan)                                                                    \
   init_plan (plan, GST_VLM_TEXT_SLICES, GST_VLM_TEXT_PEER_OVERLAY, 250, 0)
 #define init_kept(plan)                                                                            \
-  init_plan (plan, GST_VLM_TEXT_HELD, GST_VLM_TEXT_PEER_OVERLAY, 315360000000, 0)
+  init_plan (plan, GST_VLM_TEXT_HELD, GST_VLM_TEXT_PEER_BESIDE, 315360000000, 0)
 
 /* A frame of 100 ms. */
 static void
@@ -379,6 +379,7 @@ test_rules (void)
   enum
   {
     SINK = GST_VLM_TEXT_PEER_SINK,
+    BESIDE = GST_VLM_TEXT_PEER_BESIDE,
     OVERLAY = GST_VLM_TEXT_PEER_OVERLAY,
     OTHER = GST_VLM_TEXT_PEER_OTHER
   };
@@ -400,7 +401,11 @@ test_rules (void)
     { SINK, AUTO, TRUE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, FALSE },
     { SINK, DISPLAY, FALSE, TRUE, GST_VLM_TEXT_HELD, 7000, 0, FALSE },
     { SINK, DISPLAY, TRUE, FALSE, GST_VLM_TEXT_HELD, 7000, 0, FALSE },
-    { OVERLAY, AUTO, FALSE, TRUE, GST_VLM_TEXT_HELD, 0, 0, FALSE },
+    { BESIDE, AUTO, FALSE, TRUE, GST_VLM_TEXT_HELD, 0, 0, FALSE },
+    { BESIDE, AUTO, TRUE, TRUE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
+    { BESIDE, FRAME, FALSE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, TRUE },
+    { OVERLAY, AUTO, FALSE, TRUE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
+    { OVERLAY, DISPLAY, FALSE, FALSE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
     { OVERLAY, AUTO, TRUE, FALSE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
     { OVERLAY, FRAME, TRUE, TRUE, GST_VLM_TEXT_SLICES, 250, 0, FALSE },
     { OVERLAY, FRAME, FALSE, TRUE, GST_VLM_TEXT_CUES, 7000, 0, TRUE },

@@ -113,20 +113,18 @@ class Live(Stills):
         self.compare(source, stills, ["mine"] * 30)
 
     def test_behind_a_queue(self):
-        """A frame in the queue may lose the old caption or show the new one early, no other."""
+        """A caption may come a quarter of a second late; from the first on, no frame is without."""
         n_frames = 90
         stills, texts = self.run_line(
             f"videotestsrc is-live=true num-buffers={n_frames} ! vlmcaption name=v ! queue ! "
             "videoconvert ! textoverlay"
         )
         source = f"videotestsrc num-buffers={n_frames}"
-        n_equal = 0
+        first = next(i for i, text in enumerate(texts) if text)
+        self.assertLess(first, n_frames / 2)
         for i, still in enumerate(stills):
-            n_equal += still == self.reference(source, texts[i])[i]
-            allowed = {"", *texts[i : i + 10]}
+            allowed = {""} if i < first else set(texts[max(first, i - 8) : i + 1])
             self.assertIn(still, [self.reference(source, text)[i] for text in allowed])
-        self.assertGreater(n_equal, n_frames * 0.8)
-        self.assertEqual(stills[-1], self.reference(source, texts[-1])[-1])
 
 
 class File(Stills):
