@@ -448,6 +448,9 @@ gst_vlm_worker_start (
   worker->path = g_strdup (path);
   worker->options = *options;
   worker->load_cancellable = g_cancellable_new ();
+
+  /* There is no thread yet, but statistics are read at any time. */
+  g_mutex_lock (&worker->lock);
   worker->model_state = MODEL_LOADING;
   worker->stopping = FALSE;
   worker->flushing = FALSE;
@@ -459,11 +462,14 @@ gst_vlm_worker_start (
   worker->latency_sum = 0;
   worker->busy = 0;
   worker->started_at = g_get_monotonic_time ();
+  g_mutex_unlock (&worker->lock);
 
   worker->thread = g_thread_try_new ("vlmcaption", run, worker, error);
   if (worker->thread == NULL) {
     g_clear_object (&worker->load_cancellable);
+    g_mutex_lock (&worker->lock);
     worker->model_state = MODEL_FAILED;
+    g_mutex_unlock (&worker->lock);
     return FALSE;
   }
   return TRUE;
@@ -491,7 +497,9 @@ void
 gst_vlm_worker_release_model (GstVlmWorker *worker)
 {
   g_clear_pointer (&worker->model, vlm_model_unref);
+  g_mutex_lock (&worker->lock);
   worker->counters.loaded = FALSE;
+  g_mutex_unlock (&worker->lock);
 }
 
 void
