@@ -15,7 +15,7 @@ G_BEGIN_DECLS
 /* The pad of an element that data pushed from src reaches first, or NULL. (transfer full) */
 GstPad *gst_vlm_downstream_get_peer (GstPad *src);
 
-/* The only source pad of an element that has one sink and one source pad, or NULL. (transfer full) */
+/* The source pad of an element that has one sink and one source pad, else NULL. (transfer full) */
 GstPad *gst_vlm_downstream_get_way_on (GstElement *element);
 
 /* Whether the element draws text on video: it is known by its property "wait-text". */

@@ -141,23 +141,15 @@ done:
   gst_clear_object (&text);
 }
 
-static void
-release_text (GstVlmCaption *self)
+/* Downstream has answered a frame with flow: what upstream is told. */
+static GstFlowReturn
+finish_frame (GstVlmCaption *self, GstFlowReturn flow)
 {
   GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
 
   if (text != NULL)
-    gst_vlm_text_pad_frame_taken (text);
+    flow = gst_vlm_text_pad_frame_taken (text, flow);
   gst_clear_object (&text);
-}
-
-/* A text pad without a peer does not stop video, a failing one does. */
-static GstFlowReturn
-combine_flow (GstVlmCaption *self, GstFlowReturn flow)
-{
-  g_mutex_lock (&self->lock);
-  flow = gst_flow_combiner_update_pad_flow (self->combiner, self->src, flow);
-  g_mutex_unlock (&self->lock);
 
   return flow;
 }
@@ -168,7 +160,6 @@ gst_vlm_caption_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
   GstVlmCaption *self = GST_VLM_CAPTION (parent);
   GstVlmTimes times;
   GstVlmAnswer *answer;
-  GstFlowReturn flow;
 
   if (!self->have_caps)
     goto not_negotiated;
@@ -184,9 +175,7 @@ gst_vlm_caption_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
   send_text (self, &times, answer);
   g_clear_pointer (&answer, gst_vlm_answer_unref);
 
-  flow = gst_pad_push (self->src, buffer);
-  release_text (self);
-  return combine_flow (self, flow);
+  return finish_frame (self, gst_pad_push (self->src, buffer));
 
 not_negotiated:
   GST_ELEMENT_ERROR (self, CORE, NEGOTIATION, (NULL), ("a buffer came before its caps"));
@@ -290,7 +279,6 @@ end_flush (GstVlmCaption *self)
 
   g_mutex_lock (&self->lock);
   self->first_wanted = serial;
-  gst_flow_combiner_reset (self->combiner);
   g_mutex_unlock (&self->lock);
 
   gst_vlm_worker_end_flush (self->worker);

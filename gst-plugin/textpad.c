@@ -95,8 +95,8 @@ put_eos (GstVlmTextPad *self)
 }
 
 /*
- * Text has no place in time that runs backwards, and nobody shall wait for any: a sink gets something
- * to preroll on, an overlay its end, since the last frame waits even behind a gap. Called with the
+ * Text has no place in time that runs backwards, and nobody shall wait for any: a sink gets what it
+ * can preroll on, an overlay its end, since the last frame waits even behind a gap. Called with the
  * lock.
  */
 static void
@@ -466,12 +466,25 @@ gst_vlm_text_pad_untimed_frame (GstVlmTextPad *self)
   wake_unlock (self);
 }
 
-void
-gst_vlm_text_pad_frame_taken (GstVlmTextPad *self)
+GstFlowReturn
+gst_vlm_text_pad_frame_taken (GstVlmTextPad *self, GstFlowReturn flow)
 {
+  gboolean linked = gst_pad_is_linked (GST_PAD (self));
+  GstFlowReturn text;
+
   g_mutex_lock (&self->lock);
   self->frame_since = 0;
+  text = self->flow;
   g_mutex_unlock (&self->lock);
+
+  if (flow == GST_FLOW_FLUSHING || flow <= GST_FLOW_NOT_NEGOTIATED)
+    return flow;
+  if (text <= GST_FLOW_NOT_NEGOTIATED)
+    return text;
+  if (linked && text == GST_FLOW_OK && (flow == GST_FLOW_NOT_LINKED || flow == GST_FLOW_EOS))
+    return GST_FLOW_OK;
+
+  return flow;
 }
 
 void
@@ -566,8 +579,8 @@ gst_vlm_text_pad_flush_stop (GstVlmTextPad *self, GstEvent *flush_stop)
 }
 
 /*
- * An overlay that has been flushed drops its text, and after an end of stream it does not hold video
- * back to wait for more. The stream start of a new link ends that.
+ * An overlay that has been flushed drops its text, and after an end of stream it does not hold
+ * video back to wait for more. The stream start of a new link ends that.
  */
 static void
 end_overlay (GstVlmTextPad *self)

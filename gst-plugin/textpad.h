@@ -42,8 +42,13 @@ void gst_vlm_text_pad_segment (GstVlmTextPad *pad, GstEvent *segment, guint seri
 void gst_vlm_text_pad_frame (GstVlmTextPad *pad, const GstVlmTextFrame *frame);
 /* A frame without a timestamp: it has no place in the text, but a sink can preroll. */
 void gst_vlm_text_pad_untimed_frame (GstVlmTextPad *pad);
-/* Downstream has taken the frame: it was not waiting for text. */
-void gst_vlm_text_pad_frame_taken (GstVlmTextPad *pad);
+
+/*
+ * Downstream has answered the frame with flow, so that it was not waiting for text. What both
+ * streams together tell upstream: a failure of either, and that there is no more to do or nobody to
+ * do it for only if that is so for both.
+ */
+GstFlowReturn gst_vlm_text_pad_frame_taken (GstVlmTextPad *pad, GstFlowReturn flow);
 void gst_vlm_text_pad_eos (GstVlmTextPad *pad);
 void gst_vlm_text_pad_flush_start (GstVlmTextPad *pad, GstEvent *flush_start);
 void gst_vlm_text_pad_flush_stop (GstVlmTextPad *pad, GstEvent *flush_stop);

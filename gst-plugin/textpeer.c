@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <gst/base/gstbasetransform.h>
+#include <string.h>
 
 #include "downstream.h"
 #include "textpeer.h"
@@ -51,6 +52,14 @@ is_sink (GstElement *element)
   return GST_OBJECT_FLAG_IS_SET (element, GST_ELEMENT_FLAG_SINK) && element->numsinkpads == 1;
 }
 
+static gboolean
+is_muxer (GstElement *element)
+{
+  const gchar *klass = gst_element_get_metadata (element, GST_ELEMENT_METADATA_KLASS);
+
+  return klass != NULL && strstr (klass, "Muxer") != NULL;
+}
+
 GstVlmTextPeer
 gst_vlm_text_peer_find (GstPad *text, GstPad *video)
 {
@@ -67,6 +76,8 @@ gst_vlm_text_peer_find (GstPad *text, GstPad *video)
       kind = is_beside (video, element) ? GST_VLM_TEXT_PEER_BESIDE : GST_VLM_TEXT_PEER_OVERLAY;
     else if (is_sink (element))
       kind = GST_VLM_TEXT_PEER_SINK;
+    else if (is_muxer (element))
+      kind = GST_VLM_TEXT_PEER_MUXER;
     if (kind != GST_VLM_TEXT_PEER_OTHER)
       gst_clear_object (&src);
     gst_object_unref (element);

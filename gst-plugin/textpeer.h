@@ -12,7 +12,8 @@ typedef enum
   GST_VLM_TEXT_PEER_SINK,    /* takes text as it comes: a file, an application */
   GST_VLM_TEXT_PEER_BESIDE,  /* an overlay that draws a frame before its push returns */
   GST_VLM_TEXT_PEER_OVERLAY, /* one that video reaches later, behind a queue */
-  GST_VLM_TEXT_PEER_OTHER    /* a muxer, or something that may lead to one */
+  GST_VLM_TEXT_PEER_MUXER,   /* holds video back until it knows which text comes next */
+  GST_VLM_TEXT_PEER_OTHER    /* something that may do so */
 } GstVlmTextPeer;
 
 /*

@@ -115,8 +115,10 @@ static void
 cue_frame (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
 {
   if (!GST_CLOCK_TIME_IS_VALID (plan->position)) {
-    /* A sink on this pad prerolls on it, long before the first cue's end is known. */
-    put_gap (plan, frame->start, frame->start + 1);
+    /* A sink on this pad prerolls on it, long before the first cue's end is known. Some muxers
+     * would write it. */
+    if (plan->rules.peer != GST_VLM_TEXT_PEER_MUXER)
+      put_gap (plan, frame->start, frame->start + 1);
     plan->position = frame->start;
   }
 

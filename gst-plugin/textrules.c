@@ -22,12 +22,12 @@ gst_vlm_text_rules_choose (GstVlmTextPeer peer, const GstVlmTextWishes *wishes)
 {
   GstClockTime most = wishes->max_duration;
   gboolean overlay = gst_vlm_text_peer_draws (peer);
-  gboolean muxer = peer == GST_VLM_TEXT_PEER_OTHER;
+  gboolean muxer = peer == GST_VLM_TEXT_PEER_MUXER || peer == GST_VLM_TEXT_PEER_OTHER;
   gboolean display = wishes->timing == GST_VLM_TEXT_TIMING_DISPLAY
       || (wishes->timing == GST_VLM_TEXT_TIMING_AUTO && overlay);
 
   /* Where video waits for its caption, it is shown from its own frame on in any case. Behind a
-   * queue, to replace a caption would take the old one from the frames that are still on the way. */
+   * queue, to replace a caption would take the old one from the frames that are on the way. */
   if (overlay && (wishes->sync || (display && peer != GST_VLM_TEXT_PEER_BESIDE)))
     return make_rules (GST_VLM_TEXT_SLICES, peer, OVERLAY_SLICE, GST_CLOCK_TIME_NONE);
   if (display && muxer)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which times text has, and in which pieces it is sent: settled by who takes it and what is asked. */
+/* Which times text has and in which pieces it is sent, settled by who takes it and what is asked. */
 
 #ifndef GST_VLM_TEXT_RULES_H
 #define GST_VLM_TEXT_RULES_H
@@ -14,9 +14,9 @@ G_BEGIN_DECLS
  * CUES    for files and applications. A cue starts at the frame it describes and lasts to the next
  *         caption, to the end, or as long as is allowed; it is sent when its end is known.
  * SLICES  for peers that let video pass only as far as they have text: an overlay behind a queue
- *         or behind video that waits for its captions, and muxers. The caption of the frame that passes, in
- *         contiguous slices that never reach beyond the next selected frame. Such a peer blocks
- *         its text, so this needs a thread of its own. An overlay lets go of a slice at the first
+ *         or behind video that waits for its captions, and muxers. The caption of the frame that
+ *         passes, in contiguous slices that never reach beyond the next selected frame. Such a peer
+ *         blocks its text, so this needs a thread of its own. An overlay lets go of a slice at the first
  *         frame that ends with it or later; if the next frame starts before that end, a new slice
  *         starts there, too.
  * HELD    for those who show a caption when it arrives: one buffer for each, from the frame that
@@ -49,7 +49,7 @@ GstVlmTextRules gst_vlm_text_rules_choose (GstVlmTextPeer peer, const GstVlmText
 
 gboolean gst_vlm_text_rules_equal (const GstVlmTextRules *a, const GstVlmTextRules *b);
 
-/* Whether the peer may hold video back until it has text that is not sent before its end is known. */
+/* Whether the peer may hold video back for text that is not sent before its end is known. */
 gboolean gst_vlm_text_rules_may_stall (const GstVlmTextRules *rules);
 
 /* Whether text is given to an overlay that keeps it: it goes out ahead of the very frame. */

@@ -8,7 +8,6 @@
 #ifndef GST_VLM_CAPTION_PRIVATE_H
 #define GST_VLM_CAPTION_PRIVATE_H
 
-#include <gst/base/gstflowcombiner.h>
 #include <gst/video/video.h>
 
 #include "autooverlay.h"
@@ -48,15 +47,14 @@ struct _GstVlmCaption
 
   /* lock */
   GMutex lock;
-  guint serial;       /* counts segments and flushes; changed by the streaming thread */
-  gboolean running;   /* frames may come */
-  guint64 last_id;    /* of the frames that were selected or asked for */
-  guint64 asked_id;   /* the next frame is asked for and gets this id; 0: none is */
-  gboolean new_scene; /* the next selected frame is described even if it looks like the last */
-  guint64 unchanged;  /* selected frames that looked like the one described last */
-  guint64 told_drops; /* dropped frames, as the last QOS message told */
-  guint first_wanted; /* answers of earlier serials come too late */
-  GstFlowCombiner *combiner;
+  guint serial;         /* counts segments and flushes; changed by the streaming thread */
+  gboolean running;     /* frames may come */
+  guint64 last_id;      /* of the frames that were selected or asked for */
+  guint64 asked_id;     /* the next frame is asked for and gets this id; 0: none is */
+  gboolean new_scene;   /* the next selected frame is described even if it looks like the last */
+  guint64 unchanged;    /* selected frames that looked like the one described last */
+  guint64 told_drops;   /* dropped frames, as the last QOS message told */
+  guint first_wanted;   /* answers of earlier serials come too late */
   GstVlmAnswer *answer; /* the caption in force */
   GstVlmTimes now;      /* of the newest frame */
   GstVlmMode mode;      /* in use; AUTO: not settled yet */

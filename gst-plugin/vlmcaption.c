@@ -41,10 +41,10 @@
  * gst-launch-1.0 -m videotestsrc pattern=ball num-buffers=90 ! vlmcaption ! fakesink
  * ]| Prints a caption a second as messages.
  * |[
- * gst-launch-1.0 videotestsrc pattern=ball ! vlmcaption : textoverlay ! videoconvert ! autovideosink
- * ]| Shows the captions on the video. The colon links both pads, video and text.
+ * gst-launch-1.0 videotestsrc pattern=ball ! vlmcaption ! textoverlay ! videoconvert ! autovideosink
+ * ]| Shows the captions on the video: they are linked to an overlay downstream that nobody feeds.
  * |[
- * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! vlmcaption name=v interval=2000000000 ! fakesink v.text ! filesink location=captions.txt
+ * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! vlmcaption name=v interval=2000000000 ! fakesink v.text ! srtenc ! filesink location=captions.srt
  * ]| Writes the captions of a recorded file.
  *
  * Since: 0.1
@@ -94,27 +94,19 @@ gst_vlm_caption_get_text_pad (GstVlmCaption *self)
 /* ---- Events and queries ------------------------------------------------------------------- */
 
 /*
- * An overlay sends each upstream event to both of its inputs, a muxer too. What would act twice is
- * taken from the text pad only where there is no video pad that it comes through as well.
+ * An overlay sends each upstream event to both of its inputs, a muxer too, and a pipeline to all of
+ * its sinks. What comes through the video pad as well must not act twice.
  */
 static gboolean
 gst_vlm_caption_text_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   GstVlmCaption *self = GST_VLM_CAPTION (parent);
 
-  switch (GST_EVENT_TYPE (event)) {
-    case GST_EVENT_SEEK:
-    case GST_EVENT_QOS:
-    case GST_EVENT_NAVIGATION:
-      if (gst_pad_is_linked (self->src)) {
-        gst_event_unref (event);
-        return TRUE;
-      }
-      break;
-    default:
-      break;
-  }
-  return gst_pad_event_default (pad, parent, event);
+  if (!gst_pad_is_linked (self->src))
+    return gst_pad_event_default (pad, parent, event);
+
+  gst_event_unref (event);
+  return TRUE;
 }
 
 static gboolean
@@ -222,9 +214,6 @@ add_text_pad (GstVlmCaption *self, const gchar *name)
   if (GST_STATE (self) > GST_STATE_READY || GST_STATE_NEXT (self) == GST_STATE_PAUSED)
     gst_pad_set_active (pad, TRUE);
   gst_element_add_pad (GST_ELEMENT (self), pad);
-  g_mutex_lock (&self->lock);
-  gst_flow_combiner_add_pad (self->combiner, pad);
-  g_mutex_unlock (&self->lock);
   gst_object_unref (text);
 
   return pad;
@@ -302,9 +291,6 @@ gst_vlm_caption_release_pad (GstElement *element, GstPad *pad)
   GST_OBJECT_LOCK (self);
   text = g_steal_pointer (&self->text);
   GST_OBJECT_UNLOCK (self);
-  g_mutex_lock (&self->lock);
-  gst_flow_combiner_remove_pad (self->combiner, pad);
-  g_mutex_unlock (&self->lock);
 
   if (gst_vlm_text_pad_release_peer (text))
     gst_pad_set_active (pad, FALSE);
@@ -497,9 +483,6 @@ gst_vlm_caption_init (GstVlmCaption *self)
   GST_PAD_SET_PROXY_CAPS (self->src);
   gst_element_add_pad (element, self->src);
 
-  self->combiner = gst_flow_combiner_new ();
-  gst_flow_combiner_add_pad (self->combiner, self->src);
-
   gst_segment_init (&self->segment, GST_FORMAT_TIME);
   gst_vlm_selector_reset (&self->selector);
 }
@@ -512,7 +495,6 @@ gst_vlm_caption_finalize (GObject *object)
   gst_vlm_worker_free (self->worker);
   gst_vlm_frame_pool_clear (&self->pool);
   gst_vlm_settings_free (self->settings);
-  gst_flow_combiner_free (self->combiner);
   g_clear_pointer (&self->answer, gst_vlm_answer_unref);
   gst_clear_object (&self->text);
   g_free (self->model);

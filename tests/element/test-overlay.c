@@ -12,6 +12,7 @@
 
 GST_PLUGIN_STATIC_DECLARE (vlmcaption);
 
+#define MS GST_MSECOND
 #define WIDTH 320
 #define HEIGHT 80
 #define N_FRAMES 75
@@ -371,9 +372,22 @@ show (const gchar *line, gboolean live, Shown *shown)
 /* Of a caption, textoverlay must escape what looks like markup. */
 #define PROMPT "\"R&D <b>shows</b>\""
 
-/* Video waits: each frame shows the caption of the last selected one, from the first to the last. */
+/* The frame that is selected at or before frame n: the first one after each multiple of interval. */
+static guint
+find_selected (guint n, GstClockTime interval)
+{
+  guint selected = 0;
+  GstClockTime due;
+
+  for (due = 0; gst_util_uint64_scale_ceil (due, 25, GST_SECOND) <= n; due += interval)
+    selected = gst_util_uint64_scale_ceil (due, 25, GST_SECOND);
+
+  return selected;
+}
+
+/* Video waits: each frame, from the first to the last, shows the caption of its selected one. */
 static void
-check_every_frame (const gchar *rest)
+check_every_frame (const gchar *rest, GstClockTime interval)
 {
   g_autofree gchar *line = g_strdup_printf (PICTURES "%s ! fakesink name=out", rest);
   Shown shown;
@@ -381,7 +395,7 @@ check_every_frame (const gchar *rest)
 
   show (line, FALSE, &shown);
   for (i = 0; i < N_FRAMES; i++) {
-    g_autofree gchar *text = g_strdup_printf ("R&D <b>shows</b> %u", i - i % 25);
+    g_autofree gchar *text = g_strdup_printf ("R&D <b>shows</b> %u", find_selected (i, interval));
     g_autofree gchar *expected = draw_reference (i, text);
 
     g_assert_cmpstr (shown.captions[i], ==, text);
@@ -394,13 +408,20 @@ check_every_frame (const gchar *rest)
 static void
 test_every_frame (void)
 {
-  check_every_frame ("vlmcaption prompt=" PROMPT " ! textoverlay");
-  check_every_frame ("vlmcaption prompt=" PROMPT " ! queue ! videoconvert ! textoverlay");
-  check_every_frame ("vlmcaption prompt=" PROMPT " : textoverlay");
+  const GstClockTime second = GST_SECOND;
+
+  check_every_frame ("vlmcaption prompt=" PROMPT " ! textoverlay", second);
+  check_every_frame ("vlmcaption prompt=" PROMPT " ! queue ! videoconvert ! textoverlay", second);
+  check_every_frame ("vlmcaption prompt=" PROMPT " : textoverlay", second);
   check_every_frame ("vlmcaption name=v prompt=" PROMPT
-                     " ! queue ! textoverlay name=t v.text ! queue ! t.text_sink t.");
+                     " ! queue ! textoverlay name=t v.text ! queue ! t.text_sink t.",
+      second);
   check_every_frame ("bin.( vlmcaption prompt=" PROMPT
-                     " ! queue max-size-buffers=7 ) ! bin.( videoconvert ! textoverlay )");
+                     " ! queue max-size-buffers=7 ) ! bin.( videoconvert ! textoverlay )",
+      second);
+  check_every_frame ("vlmcaption interval=330000000 prompt=" PROMPT " ! textoverlay", 330 * MS);
+  check_every_frame (
+      "vlmcaption interval=400000000 prompt=" PROMPT " ! queue ! textoverlay", 400 * MS);
 }
 
 /* Video does not wait: each frame shows the caption that was in force when it left the element. */

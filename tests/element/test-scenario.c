@@ -16,6 +16,12 @@ GST_PLUGIN_STATIC_DECLARE (vlmcaption);
 #define MS GST_MSECOND
 #define WAIT (PATIENCE * GST_USECOND)
 
+/* Who takes video and text. To pause does not wait for the next text, as in playbin. */
+#define SCREEN "fakesink name=out sync=true"
+#define READER "fakesink sync=true async=false"
+/* So short that one caption never comes while the one before lasts. */
+#define BRIEF "text-timing=display text-max-duration=10000000"
+
 typedef struct
 {
   const gchar *line;
@@ -177,13 +183,12 @@ static void
 test_file (void)
 {
   static const gchar *const lines[] = {
-    "! textoverlay ! fakesink name=out sync=true",
-    "mode=sync ! queue ! videoconvert ! textoverlay ! fakesink name=out sync=true",
-    "mode=sync : textoverlay ! queue ! fakesink name=out sync=true",
-    "! fakesink name=out sync=true v.text ! fakesink sync=true async=false",
-    "mode=sync ! fakesink name=out sync=true v.text ! queue ! fakesink sync=true async=false",
-    "text-timing=display text-max-duration=10000000 ! fakesink name=out sync=true v.text ! "
-    "fakesink sync=true async=false",
+    "! textoverlay ! " SCREEN,
+    "mode=sync ! queue ! videoconvert ! textoverlay ! " SCREEN,
+    "mode=sync : textoverlay ! queue ! " SCREEN,
+    "! " SCREEN " v.text ! " READER,
+    "mode=sync ! " SCREEN " v.text ! queue ! " READER,
+    BRIEF " ! " SCREEN " v.text ! " READER,
   };
   g_autofree gchar *path = make_file ();
   guint i;
@@ -243,15 +248,11 @@ static void
 test_live (void)
 {
   static const gchar *const lines[] = {
-    "vlmcaption interval=50000000 ! textoverlay ! fakesink name=out sync=true",
-    "vlmcaption interval=50000000 ! queue ! videoconvert ! textoverlay ! fakesink name=out "
-    "sync=true",
-    "queue ! vlmcaption mode=sync interval=50000000 ! textoverlay ! fakesink name=out sync=true",
-    "vlmcaption interval=50000000 name=v ! fakesink name=out sync=true v.text ! "
-    "fakesink sync=true async=false",
-    "vlmcaption interval=50000000 name=v text-timing=display text-max-duration=10000000 ! fakesink "
-    "name=out sync=true v.text "
-    "! queue ! fakesink sync=true async=false",
+    "vlmcaption interval=50000000 ! textoverlay ! " SCREEN,
+    "vlmcaption interval=50000000 ! queue ! videoconvert ! textoverlay ! " SCREEN,
+    "queue ! vlmcaption mode=sync interval=50000000 ! textoverlay ! " SCREEN,
+    "vlmcaption interval=50000000 name=v ! " SCREEN " v.text ! " READER,
+    "vlmcaption interval=50000000 name=v " BRIEF " ! " SCREEN " v.text ! queue ! " READER,
   };
   guint i;
 

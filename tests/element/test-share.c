@@ -253,14 +253,17 @@ push_frames (gpointer user_data)
   return NULL;
 }
 
-/* A flush at any moment of a caption returns at once, the streaming thread with it. */
+/*
+ * A flush at any moment of a caption returns at once, the streaming thread with it. A machine that is
+ * busy elsewhere may hold a few of them up; waiting for the caption would hold nearly all up.
+ */
 static void
 check_flush (const gchar *mode)
 {
   GRand *random = g_rand_new_with_seed (5);
   GstElement *element = gst_element_factory_make ("vlmcaption", NULL);
   Pusher pusher = { .h = gst_harness_new_with_element (element, "sink", "src") };
-  gint64 longest = 0;
+  Stopwatch flushes = { .times = g_array_new (FALSE, FALSE, sizeof (gint64)) };
   GThread *thread;
   Stream stream = { NULL, element };
   guint i;
@@ -276,14 +279,15 @@ check_flush (const gchar *mode)
   wait_for_captions (&stream, 1, 1);
   for (i = 0; i < 2 * get_n_captions (); i++) {
     GstSegment segment;
-    gint64 since;
+    gint64 since, taken;
 
     g_usleep (g_rand_int_range (random, 0, 60000));
     since = g_get_monotonic_time ();
     gst_harness_push_event (pusher.h, gst_event_new_flush_start ());
     g_mutex_lock (&pusher.lock);
     gst_harness_push_event (pusher.h, gst_event_new_flush_stop (TRUE));
-    longest = MAX (longest, g_get_monotonic_time () - since);
+    taken = g_get_monotonic_time () - since;
+    g_array_append_val (flushes.times, taken);
     gst_segment_init (&segment, GST_FORMAT_TIME);
     gst_harness_push_event (pusher.h, gst_event_new_segment (&segment));
     g_mutex_unlock (&pusher.lock);
@@ -293,8 +297,10 @@ check_flush (const gchar *mode)
   gst_harness_push_event (pusher.h, gst_event_new_flush_start ());
   g_atomic_int_set (&pusher.stop, TRUE);
   g_thread_join (thread);
-  g_test_message ("%s: the longest flush took %.1f ms", mode, longest / 1e3);
-  g_assert_cmpint (longest, <, 100 * G_TIME_SPAN_MILLISECOND);
+  g_test_message ("%s: half of the flushes took %.1f ms, the longest %.1f ms", mode,
+      stopwatch_get_percentile (&flushes, 0.5) / 1e3, stopwatch_get_percentile (&flushes, 1) / 1e3);
+  g_assert_cmpint (stopwatch_get_percentile (&flushes, 0.8), <, 100 * G_TIME_SPAN_MILLISECOND);
+  stopwatch_clear (&flushes);
   gst_harness_teardown (pusher.h);
   g_mutex_clear (&pusher.lock);
   gst_object_unref (element);

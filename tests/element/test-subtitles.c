@@ -117,6 +117,9 @@ take_cue (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
   GstMapInfo map;
   Cue cue;
 
+  /* GStreamer 1.26 writes a gap as a cue without text. */
+  if (gst_buffer_get_size (buffer) == 0)
+    return GST_PAD_PROBE_OK;
   g_assert_true (GST_BUFFER_PTS_IS_VALID (buffer) && GST_BUFFER_DURATION_IS_VALID (buffer));
   cue.start = GST_BUFFER_PTS (buffer);
   cue.end = cue.start + GST_BUFFER_DURATION (buffer);
@@ -360,7 +363,9 @@ main (int argc, char **argv)
   ADD ("/subtitles/no-room", test_no_room);
   ADD ("/subtitles/quicktime", test_quicktime);
   ADD ("/subtitles/interval", test_interval);
-  ADD ("/subtitles/webvtt", test_webvtt);
+  /* It comes with gstreamer1.0-plugins-bad, which nothing else here needs. */
+  if (gst_registry_check_feature_version (gst_registry_get (), "webvttenc", 1, 0, 0))
+    ADD ("/subtitles/webvtt", test_webvtt);
 
   ret = g_test_run ();
   g_rmdir (directory);
