@@ -150,7 +150,7 @@ use_libraries () {
 }
 
 tsan_options () {
-  echo "halt_on_error=0:exitcode=66:history_size=7:second_deadlock_stack=1:print_suppressions=0:suppressions=$PWD/tests/lib/tsan.supp"
+  echo "halt_on_error=0:exitcode=66:history_size=7:detect_deadlocks=0:print_suppressions=0:suppressions=$PWD/tests/lib/tsan.supp"
 }
 
 # Whether the program ends well and without a report: silent WHAT
@@ -195,7 +195,7 @@ build_tests () {
 # The element's tests that are programs of this project, not Python, and those of the engine's threads.
 threaded_tests () {
   meson test -C "$build/project" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
-    | grep -E '^(element-|(runtime|model)$|session-)' | grep -vE '^element-(gi|inspect|stills)$'
+    | grep -E '^(element-|(runtime|model)$|session-)' | grep -vE '^element-(gi|inspect|pipelines|stills)$'
 }
 
 # One line for each place of a report, and how often it was reported.
