@@ -426,6 +426,18 @@ test_release_muxer (void)
   fixture_free (t.f);
 }
 
+static gboolean
+has_task (GstPad *pad)
+{
+  gboolean has;
+
+  GST_OBJECT_LOCK (pad);
+  has = GST_PAD_TASK (pad) != NULL;
+  GST_OBJECT_UNLOCK (pad);
+
+  return has;
+}
+
 /* Releasing the pad does not wait for a peer that holds its thread, as muxers do in PAUSED. */
 static void
 test_release_blocked (void)
@@ -446,7 +458,7 @@ test_release_blocked (void)
   g_assert_cmpint (fixture_push (t.f, 1), ==, GST_FLOW_OK);
 
   gst_pad_remove_probe (peer, block);
-  wait_until (GST_PAD_TASK (t.text) == NULL);
+  wait_until (!has_task (t.text));
   /* Messages on the thread's status hold references. */
   do
     fixture_count_messages (t.f, GST_MESSAGE_ANY);
