@@ -95,7 +95,6 @@ make_job (GstVlmCaption *self, GstVlmFrame *frame, const GstVlmTimes *times, gui
   job->times = *times;
   job->frame = frame;
   job->urgent = asked != 0;
-  job->selected_at = g_get_monotonic_time ();
   GST_OBJECT_LOCK (self);
   job->settings = gst_vlm_settings_copy (self->settings);
   GST_OBJECT_UNLOCK (self);
@@ -110,6 +109,7 @@ make_job (GstVlmCaption *self, GstVlmFrame *frame, const GstVlmTimes *times, gui
 static gboolean
 describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times, guint64 asked)
 {
+  gint64 selected_at = g_get_monotonic_time ();
   GstVideoRectangle part;
   GstVlmFrame *frame;
   GstVlmJob *job;
@@ -129,11 +129,14 @@ describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times, guin
   gst_vlm_frame_set_view (frame, &part, self->orientation);
 
   job = make_job (self, frame, times, asked);
+  job->selected_at = selected_at;
   job->times.utc_time = gst_vlm_utc_time_find (
       GST_ELEMENT (self), buffer, self->live ? times->running_time : GST_CLOCK_TIME_NONE);
   if (gst_vlm_caption_get_mode (self) == GST_VLM_MODE_SYNC)
     return gst_vlm_worker_finish (self->worker, job);
-  gst_vlm_worker_submit (self->worker, job);
+  /* A picture that was given up is not the one described last. */
+  if (!gst_vlm_worker_submit (self->worker, job))
+    self->scene.known = FALSE;
   return TRUE;
 
 unchanged:

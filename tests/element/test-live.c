@@ -96,7 +96,7 @@ stop (GstElement *pipeline)
 static void
 test_sync_with_queue (void)
 {
-  GstElement *pipeline = launch (LIVE_SYNC ("queue ! "));
+  GstElement *pipeline = launch (LIVE_SYNC ("queue max-size-time=10000000000 ! "));
   GstElement *v = gst_bin_get_by_name (GST_BIN (pipeline), "v");
   GstQuery *query = gst_query_new_latency ();
   GstClockTime least, most;
@@ -232,8 +232,8 @@ test_slow_model (void)
   }
   g_assert_cmpint (us, <, 5000 + 3 * copy);
   g_assert_cmpuint (watcher.captions, >, 0);
-  /* A frame waits for at most one caption before its own; the bus may be read a frame later. */
-  g_assert_cmpuint (watcher.oldest, <=, watcher.longest + 2 * GST_SECOND / 30);
+  /* As old as it took to make; a few frames may pass until that is told. */
+  g_assert_cmpuint (watcher.oldest, <=, watcher.longest + 4 * GST_SECOND / 30);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   g_assert_cmpuint (get_resident_bytes (), <, watcher.resident + 16 * 1024 * 1024);
 #endif
