@@ -39,9 +39,20 @@ def speak(text):
     voice.set_state(Gst.State.NULL)
 
 
+def is_over():
+    """A camera that fails has no end of its captions."""
+    message = camera.get_bus().pop_filtered(Gst.MessageType.ERROR)
+    if message:
+        print(message.parse_error()[0].message, file=sys.stderr)
+    return bool(message) or captions.get_property("eos")
+
+
 camera.set_state(Gst.State.PLAYING)
 last = ""
-while sample := captions.emit("pull-sample"):
+while not is_over():
+    sample = captions.emit("try-pull-sample", Gst.SECOND)
+    if sample is None:
+        continue
     buffer = sample.get_buffer()
     text = buffer.extract_dup(0, buffer.get_size()).decode()
     if text != last:

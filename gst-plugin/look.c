@@ -134,7 +134,9 @@ describe (GstVlmCaption *self, GstBuffer *buffer, const GstVlmTimes *times, guin
       GST_ELEMENT (self), buffer, self->live ? times->running_time : GST_CLOCK_TIME_NONE);
   if (gst_vlm_caption_get_mode (self) == GST_VLM_MODE_SYNC)
     return gst_vlm_worker_finish (self->worker, job);
-  gst_vlm_worker_submit (self->worker, job);
+  /* A picture that was given up is not the one described last. */
+  if (!gst_vlm_worker_submit (self->worker, job))
+    self->scene.known = FALSE;
   return TRUE;
 
 unchanged:

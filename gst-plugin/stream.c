@@ -361,6 +361,9 @@ gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
         gst_vlm_text_pad_flush_stop (text, event);
       end_flush (self);
       break;
+    case GST_EVENT_GAP:
+      finish_frame (self, GST_FLOW_OK);
+      break;
     default:
       break;
   }

@@ -49,6 +49,7 @@ struct _GstVlmTextPad
   gboolean over;    /* the end of this stream has been queued: the next one must be a new one */
   gboolean late;    /* linked after that, and nothing has been sent since */
 
+  gboolean paused;     /* after playing: downstream takes nothing */
   gint64 frame_since;  /* when the frame came that downstream has not taken; 0: none */
   gint64 eos_deadline; /* 0: video has not ended */
 };
@@ -319,7 +320,8 @@ wait_for_item (GstVlmTextPad *self)
       } else {
         g_cond_wait_until (&self->cond, &self->lock, now + EOS_POLL);
       }
-    } else if (self->frame_since == 0 || !gst_vlm_text_rules_may_stall (&self->plan.rules)) {
+    } else if (self->frame_since == 0 || self->paused
+        || !gst_vlm_text_rules_may_stall (&self->plan.rules)) {
       g_cond_wait (&self->cond, &self->lock);
     } else if (now < self->frame_since + STALL) {
       g_cond_wait_until (&self->cond, &self->lock, self->frame_since + STALL);
@@ -466,6 +468,17 @@ gst_vlm_text_pad_untimed_frame (GstVlmTextPad *self)
   wake_unlock (self);
 }
 
+void
+gst_vlm_text_pad_set_paused (GstVlmTextPad *self, gboolean paused)
+{
+  g_mutex_lock (&self->lock);
+  self->paused = paused;
+  if (self->frame_since != 0)
+    self->frame_since = g_get_monotonic_time ();
+  g_cond_signal (&self->cond);
+  g_mutex_unlock (&self->lock);
+}
+
 GstFlowReturn
 gst_vlm_text_pad_frame_taken (GstVlmTextPad *self, GstFlowReturn flow)
 {
@@ -559,6 +572,7 @@ forget_stream (GstVlmTextPad *self)
   self->started = FALSE;
   self->ended = FALSE;
   self->late = FALSE;
+  self->paused = FALSE;
   self->eos_deadline = 0;
   self->frame_since = 0;
   self->flow = GST_FLOW_OK;

@@ -43,6 +43,9 @@ void gst_vlm_text_pad_frame (GstVlmTextPad *pad, const GstVlmTextFrame *frame);
 /* A frame without a timestamp: it has no place in the text, but a sink can preroll. */
 void gst_vlm_text_pad_untimed_frame (GstVlmTextPad *pad);
 
+/* While video is paused, a frame that is not taken does not mean that a muxer waits for text. */
+void gst_vlm_text_pad_set_paused (GstVlmTextPad *pad, gboolean paused);
+
 /*
  * Downstream has answered the frame with flow, so that it was not waiting for text. What both
  * streams together tell upstream: a failure of either, and that there is no more to do or nobody to

@@ -22,9 +22,20 @@ step (GstPad **src)
   return element;
 }
 
+/* Passes each buffer on from the thread that brings it, before the next comes. */
+static gboolean
+passes_at_once (GstElement *element)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+
+  /* This transform keeps the last frame until it has seen the next one. */
+  if (factory != NULL && g_str_equal (GST_OBJECT_NAME (factory), "videorate"))
+    return FALSE;
+  return GST_IS_BASE_TRANSFORM (element);
+}
+
 /*
- * Whether each frame is at the overlay before its push returns: what lies between are transforms
- * that pass each buffer on from the thread that brings it.
+ * Whether each frame is at the overlay before its push returns: what lies between are transforms.
  */
 static gboolean
 is_beside (GstPad *video, GstElement *overlay)
@@ -37,7 +48,7 @@ is_beside (GstPad *video, GstElement *overlay)
     GstElement *element = step (&src);
 
     beside = element == overlay;
-    if (element == NULL || beside || !GST_IS_BASE_TRANSFORM (element))
+    if (element == NULL || beside || !passes_at_once (element))
       gst_clear_object (&src);
     gst_clear_object (&element);
   }

@@ -327,6 +327,25 @@ check_model (GstVlmCaption *self)
   return TRUE;
 }
 
+static void
+set_running (GstVlmCaption *self, gboolean running)
+{
+  g_mutex_lock (&self->lock);
+  self->running = running;
+  g_mutex_unlock (&self->lock);
+}
+
+/* A pause is no reason for text to hurry. */
+static void
+tell_pause (GstVlmCaption *self, gboolean paused)
+{
+  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
+
+  if (text != NULL)
+    gst_vlm_text_pad_set_paused (text, paused);
+  gst_clear_object (&text);
+}
+
 /* Begins a stream: nothing is known of it, and the model starts to load. */
 static gboolean
 start (GstVlmCaption *self)
@@ -345,7 +364,6 @@ start (GstVlmCaption *self)
   GST_OBJECT_UNLOCK (self);
 
   g_mutex_lock (&self->lock);
-  self->running = TRUE;
   self->told_model = FALSE;
   self->builtin = FALSE;
   self->note_due = FALSE;
@@ -354,6 +372,7 @@ start (GstVlmCaption *self)
 
   if (!gst_vlm_worker_start (self->worker, self->model, &options, &error))
     goto no_thread;
+  set_running (self, TRUE);
 
   return TRUE;
 
@@ -379,12 +398,15 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
         return GST_STATE_CHANGE_FAILURE;
       look_for_overlay (self);
       break;
+    case GST_STATE_CHANGE_PLAYING_TO_PAUSED:
+    case GST_STATE_CHANGE_PAUSED_TO_PLAYING:
+      tell_pause (self, transition == GST_STATE_CHANGE_PLAYING_TO_PAUSED);
+      break;
     case GST_STATE_CHANGE_PAUSED_TO_READY:
-      /* Lets go of a streaming thread that waits for its caption, so that pads can stop. */
-      g_mutex_lock (&self->lock);
-      self->running = FALSE;
-      g_mutex_unlock (&self->lock);
+      /* Lets go of threads that wait for a caption or in the overlay, so that pads can stop. */
+      set_running (self, FALSE);
       gst_vlm_caption_begin_flush (self);
+      drop_auto_overlay (self);
       break;
     default:
       break;
@@ -395,6 +417,7 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
   switch (transition) {
     case GST_STATE_CHANGE_READY_TO_PAUSED:
       if (ret == GST_STATE_CHANGE_FAILURE) {
+        set_running (self, FALSE);
         gst_vlm_worker_stop (self->worker);
         drop_auto_overlay (self);
       }
@@ -402,7 +425,6 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
     case GST_STATE_CHANGE_PAUSED_TO_READY:
       gst_vlm_worker_stop (self->worker);
       gst_vlm_frame_pool_clear (&self->pool);
-      drop_auto_overlay (self);
       break;
     case GST_STATE_CHANGE_READY_TO_NULL:
       gst_vlm_worker_release_model (self->worker);
@@ -432,6 +454,8 @@ gst_vlm_caption_set_property (GObject *object, guint id, const GValue *value, GP
   g_mutex_unlock (&self->lock);
   if (g_str_equal (spec->name, "max-load"))
     gst_vlm_worker_wake (self->worker);
+  else if (g_str_equal (spec->name, "idle-unload"))
+    gst_vlm_worker_set_idle_unload (self->worker, g_value_get_uint64 (value));
 
   if (refused != NULL)
     g_warning (

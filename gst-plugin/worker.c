@@ -47,7 +47,8 @@ struct _GstVlmWorker
   guint64 last_ticket;       /* of the newest job */
   guint64 finished_ticket;   /* of the newest that has left waiting and running */
   gint64 not_before;         /* no caption begins before this time, but for urgent ones */
-  gint64 unload_at;          /* the model goes at this time; 0: it stays */
+  gint64 idle_since;         /* when the model came or has made its last caption */
+  GstClockTime idle_unload;  /* for how long it stays after that; 0: for ever */
 
   GstVlmWorkerStats counters; /* its times and ratio are computed on demand */
   guint64 latency_sum;        /* ns over all completed */
@@ -118,6 +119,10 @@ load_model (GstVlmWorker *worker)
   g_mutex_lock (&worker->lock);
   worker->model_state = model != NULL ? MODEL_READY : MODEL_FAILED;
   worker->counters.loaded = model != NULL;
+  worker->idle_since = g_get_monotonic_time ();
+  /* What a caption takes is counted without the loading that had to come first. */
+  if (worker->running != NULL)
+    worker->running_since = worker->idle_since;
   if (model == NULL)
     discard_waiting (worker, &worker->counters.dropped);
   g_cond_broadcast (&worker->cond);
@@ -134,6 +139,15 @@ unload_model (GstVlmWorker *worker)
   g_clear_pointer (&worker->model, vlm_model_unref);
 }
 
+/* The time at which the model goes, 0 if it stays or has gone. Called with the lock. */
+static gint64
+get_unload_time (const GstVlmWorker *worker)
+{
+  if (worker->idle_unload == 0 || !worker->counters.loaded)
+    return 0;
+  return worker->idle_since + (gint64) (worker->idle_unload / GST_USECOND);
+}
+
 /*
  * Waits until a frame is there and may be described, or until the time at which the model goes.
  * Called with the lock; TRUE if it is that time.
@@ -144,7 +158,7 @@ wait_for_job (GstVlmWorker *worker)
   while (!worker->stopping) {
     const GstVlmJob *job = worker->waiting;
     gint64 now = g_get_monotonic_time ();
-    gint64 until = job != NULL ? worker->not_before : worker->unload_at;
+    gint64 until = job != NULL ? worker->not_before : get_unload_time (worker);
 
     if (job != NULL && (job->urgent || now >= until))
       return FALSE;
@@ -167,7 +181,6 @@ take_job (GstVlmWorker *worker)
 
   g_mutex_lock (&worker->lock);
   while (wait_for_job (worker)) {
-    worker->unload_at = 0;
     worker->counters.loaded = FALSE;
     g_mutex_unlock (&worker->lock);
     unload_model (worker);
@@ -229,7 +242,7 @@ generate (GstVlmWorker *worker, const GstVlmJob *job, const VlmRequest *request,
   VlmWatch watch = { NULL, NULL, &growth, worker->cancellable };
   gboolean generated;
 
-  if (job->settings->partial_captions) {
+  if (job->settings->partial_captions && job->settings->post_messages != GST_VLM_POST_NONE) {
     watch.text = on_text;
     growth.text = g_string_new (NULL);
   }
@@ -352,7 +365,6 @@ run_job (GstVlmWorker *worker, GstVlmJob *job)
   gint64 cpu = get_cpu_time ();
   GstVlmAnswer *answer = describe (worker, job, &error);
   gboolean wanted = is_wanted (worker);
-  GstClockTime idle = job->settings->idle_unload;
 
   if (wanted && answer != NULL)
     worker->hooks.answered (answer, worker->user_data);
@@ -362,7 +374,7 @@ run_job (GstVlmWorker *worker, GstVlmJob *job)
   /* Only now, with the outcome delivered, does the job count as finished. */
   g_mutex_lock (&worker->lock);
   plan_rest (worker, job->settings, get_cpu_time () - cpu);
-  worker->unload_at = idle > 0 ? g_get_monotonic_time () + (gint64) (idle / GST_USECOND) : 0;
+  worker->idle_since = g_get_monotonic_time ();
   count_outcome (worker, wanted, answer);
   end_job (worker, job);
   g_mutex_unlock (&worker->lock);
@@ -448,6 +460,9 @@ gst_vlm_worker_start (
   worker->path = g_strdup (path);
   worker->options = *options;
   worker->load_cancellable = g_cancellable_new ();
+
+  /* There is no thread yet, but statistics are read at any time. */
+  g_mutex_lock (&worker->lock);
   worker->model_state = MODEL_LOADING;
   worker->stopping = FALSE;
   worker->flushing = FALSE;
@@ -455,15 +470,17 @@ gst_vlm_worker_start (
   worker->last_ticket = 0;
   worker->finished_ticket = 0;
   worker->not_before = 0;
-  worker->unload_at = 0;
   worker->latency_sum = 0;
   worker->busy = 0;
   worker->started_at = g_get_monotonic_time ();
+  g_mutex_unlock (&worker->lock);
 
   worker->thread = g_thread_try_new ("vlmcaption", run, worker, error);
   if (worker->thread == NULL) {
     g_clear_object (&worker->load_cancellable);
+    g_mutex_lock (&worker->lock);
     worker->model_state = MODEL_FAILED;
+    g_mutex_unlock (&worker->lock);
     return FALSE;
   }
   return TRUE;
@@ -491,7 +508,9 @@ void
 gst_vlm_worker_release_model (GstVlmWorker *worker)
 {
   g_clear_pointer (&worker->model, vlm_model_unref);
+  g_mutex_lock (&worker->lock);
   worker->counters.loaded = FALSE;
+  g_mutex_unlock (&worker->lock);
 }
 
 void
@@ -578,6 +597,15 @@ gst_vlm_worker_wants (GstVlmWorker *worker, GstClockTime interval)
 }
 
 void
+gst_vlm_worker_set_idle_unload (GstVlmWorker *worker, GstClockTime idle_unload)
+{
+  g_mutex_lock (&worker->lock);
+  worker->idle_unload = idle_unload;
+  g_cond_broadcast (&worker->cond);
+  g_mutex_unlock (&worker->lock);
+}
+
+void
 gst_vlm_worker_wake (GstVlmWorker *worker)
 {
   g_mutex_lock (&worker->lock);
@@ -586,12 +614,16 @@ gst_vlm_worker_wake (GstVlmWorker *worker)
   g_mutex_unlock (&worker->lock);
 }
 
-void
+gboolean
 gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job)
 {
+  gboolean taken;
+
   g_mutex_lock (&worker->lock);
-  put_job (worker, job);
+  taken = put_job (worker, job);
   g_mutex_unlock (&worker->lock);
+
+  return taken;
 }
 
 gboolean

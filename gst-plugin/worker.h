@@ -89,11 +89,20 @@ gboolean gst_vlm_worker_is_useful (GstVlmWorker *worker);
  */
 gboolean gst_vlm_worker_wants (GstVlmWorker *worker, GstClockTime interval);
 
+/*
+ * The model goes when it has made no caption for this long, 0: never; at any time, also for a model
+ * that has made none yet.
+ */
+void gst_vlm_worker_set_idle_unload (GstVlmWorker *worker, GstClockTime idle_unload);
+
 /* The load may be another from now on: ends the rest. */
 void gst_vlm_worker_wake (GstVlmWorker *worker);
 
-/* Hands a frame over and returns at once. (transfer full) */
-void gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job);
+/*
+ * Hands a frame over and returns at once. (transfer full) FALSE if it is given up at once, for one
+ * that was asked for and still waits, or in a flush.
+ */
+gboolean gst_vlm_worker_submit (GstVlmWorker *worker, GstVlmJob *job);
 
 /*
  * Hands a frame over and waits until it has been answered or has failed, also for the model to

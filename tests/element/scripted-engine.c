@@ -372,31 +372,48 @@ pass_time (gint64 us, gboolean busy, GCancellable *cancellable, GError **error)
   return !g_cancellable_set_error_if_cancelled (cancellable, error);
 }
 
+/* What is said and how long it takes, as scripted when the caption is let through. */
+typedef struct
+{
+  gint64 time_taken, word_pause;
+  gboolean time_busy;
+  const gchar *const *words;
+  VlmFinishReason reason;
+} Script;
+
+/* Called with the lock. */
+static Script
+get_script (void)
+{
+  return (Script){ time_taken, word_pause, time_busy, words_said, said_reason };
+}
+
 /* The scripted words, or the usual text. */
 static gboolean
-speak (const VlmRequest *request, const VlmWatch *watch, VlmResult *result, GError **error)
+speak (const Script *script, const VlmRequest *request, const VlmWatch *watch, VlmResult *result,
+    GError **error)
 {
   GString *text;
   guint i;
 
-  if (words_said == NULL) {
+  if (script->words == NULL) {
     result->text = g_strdup_printf ("%s %u", request->prompt, request->images[0].pixels[0]);
     result->finish_reason = VLM_FINISH_STOP;
     return TRUE;
   }
 
   text = g_string_new (NULL);
-  for (i = 0; words_said[i] != NULL; i++) {
-    if (!pass_time (word_pause, FALSE, watch->cancellable, error)) {
+  for (i = 0; script->words[i] != NULL; i++) {
+    if (!pass_time (script->word_pause, FALSE, watch->cancellable, error)) {
       g_string_free (text, TRUE);
       return FALSE;
     }
-    g_string_append (text, words_said[i]);
+    g_string_append (text, script->words[i]);
     if (watch->text != NULL)
-      watch->text (words_said[i], watch->user_data);
+      watch->text (script->words[i], watch->user_data);
   }
   result->text = g_string_free (text, FALSE);
-  result->finish_reason = said_reason;
+  result->finish_reason = script->reason;
   return TRUE;
 }
 
@@ -405,6 +422,7 @@ vlm_session_generate (VlmSession *session, const VlmRequest *request, const VlmW
     VlmResult *result, GError **error)
 {
   VlmResult said = { 0 };
+  Script script;
   gboolean fails;
 
   g_mutex_lock (&lock);
@@ -412,14 +430,15 @@ vlm_session_generate (VlmSession *session, const VlmRequest *request, const VlmW
   remember (request);
   g_mutex_unlock (&lock);
 
-  if (!pass_gate (&captions_held, &permits, watch->cancellable, error)
-      || !pass_time (time_taken, time_busy, watch->cancellable, error)
-      || !speak (request, watch, &said, error)) {
-    g_mutex_lock (&lock);
-    cancelled++;
-    g_mutex_unlock (&lock);
-    return FALSE;
-  }
+  if (!pass_gate (&captions_held, &permits, watch->cancellable, error))
+    goto cancelled;
+
+  g_mutex_lock (&lock);
+  script = get_script ();
+  g_mutex_unlock (&lock);
+  if (!pass_time (script.time_taken, script.time_busy, watch->cancellable, error)
+      || !speak (&script, request, watch, &said, error))
+    goto cancelled;
 
   g_mutex_lock (&lock);
   fails = failures > 0;
@@ -438,6 +457,12 @@ vlm_session_generate (VlmSession *session, const VlmRequest *request, const VlmW
   result->n_prompt_tokens = 70;
   result->n_image_tokens = 64;
   return TRUE;
+
+cancelled:
+  g_mutex_lock (&lock);
+  cancelled++;
+  g_mutex_unlock (&lock);
+  return FALSE;
 }
 
 void

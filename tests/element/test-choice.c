@@ -35,6 +35,12 @@ expect_caption (Fixture *f, guint64 id, const gchar *text)
   gst_message_unref (message);
 }
 
+static GstFlowReturn
+push_value (Fixture *f, guint n, guint8 value)
+{
+  return gst_harness_push (f->h, fixture_make_frame (n * FRAME_DURATION, value));
+}
+
 /* ---- On demand ---------------------------------------------------------------------------- */
 
 static void
@@ -105,13 +111,30 @@ test_trigger_stays (void)
   fixture_free (f);
 }
 
-/* ---- Changes of the scene ----------------------------------------------------------------- */
-
-static GstFlowReturn
-push_value (Fixture *f, guint n, guint8 value)
+/* The picture that gave way to one that was asked for is described when the next like it comes. */
+static void
+test_trigger_and_scene (void)
 {
-  return gst_harness_push (f->h, fixture_make_frame (n * FRAME_DURATION, value));
+  Fixture *f =
+      fixture_new ("mode", "async", "interval", "0", "scene-threshold", "0.1", "prompt", "P", NULL);
+  guint64 id;
+
+  scripted_hold_captions ();
+  g_assert_cmpint (push_value (f, 0, 0), ==, GST_FLOW_OK);
+  wait_until (scripted_count_begun () == 1);
+  id = trigger (f->element);
+  g_assert_cmpint (push_value (f, 1, 100), ==, GST_FLOW_OK);
+  g_assert_cmpint (push_value (f, 2, 200), ==, GST_FLOW_OK);
+  scripted_permit (3);
+  expect_caption (f, 1, "P 0");
+  expect_caption (f, id, "P 100");
+  g_assert_cmpint (push_value (f, 3, 200), ==, GST_FLOW_OK);
+  expect_caption (f, 4, "P 200");
+
+  fixture_free (f);
 }
+
+/* ---- Changes of the scene ----------------------------------------------------------------- */
 
 static guint64
 pull_age (Fixture *f, const gchar *expected)
@@ -434,6 +457,7 @@ main (int argc, char **argv)
   ADD ("/choice/trigger", test_trigger);
   ADD ("/choice/trigger/stopped", test_trigger_stopped);
   ADD ("/choice/trigger/stays", test_trigger_stays);
+  ADD ("/choice/trigger/scene", test_trigger_and_scene);
   ADD ("/choice/scene", test_scene);
   ADD ("/choice/scene/drift", test_scene_drift);
   ADD ("/choice/scene/again", test_scene_again);

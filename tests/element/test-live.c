@@ -96,7 +96,7 @@ stop (GstElement *pipeline)
 static void
 test_sync_with_queue (void)
 {
-  GstElement *pipeline = launch (LIVE_SYNC ("queue ! "));
+  GstElement *pipeline = launch (LIVE_SYNC ("queue max-size-time=10000000000 ! "));
   GstElement *v = gst_bin_get_by_name (GST_BIN (pipeline), "v");
   GstQuery *query = gst_query_new_latency ();
   GstClockTime least, most;

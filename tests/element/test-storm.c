@@ -277,6 +277,32 @@ toggle_text (GstElement *element, GstElement *sink)
   gst_object_unref (peer);
 }
 
+typedef struct
+{
+  GstElement *element;
+  gint over; /* atomic */
+} Onlooker;
+
+/* An application's other thread, which looks at the element at any time. */
+static gpointer
+look_on (gpointer user_data)
+{
+  Onlooker *onlooker = user_data;
+
+  while (!g_atomic_int_get (&onlooker->over)) {
+    GstStructure *stats = NULL;
+    gchar *prompt = NULL;
+
+    g_object_get (onlooker->element, "stats", &stats, "prompt", &prompt, NULL);
+    g_assert_true (gst_structure_has_field (stats, "loaded"));
+    gst_structure_free (stats);
+    g_free (prompt);
+    g_usleep (500);
+  }
+
+  return NULL;
+}
+
 static void
 storm (const gchar *line, guint32 seed)
 {
@@ -284,6 +310,8 @@ storm (const gchar *line, guint32 seed)
   GstElement *pipeline = gst_parse_launch (line, NULL);
   GstElement *element = gst_bin_get_by_name (GST_BIN (pipeline), "v");
   GstElement *text = gst_bin_get_by_name (GST_BIN (pipeline), "t");
+  Onlooker onlooker = { element, FALSE };
+  GThread *thread = g_thread_new ("look-on", look_on, &onlooker);
   guint n_changes = get_n_changes ();
   guint i;
 
@@ -304,6 +332,8 @@ storm (const gchar *line, guint32 seed)
     g_usleep (g_rand_int_range (random, 0, 8) * 1000);
   }
 
+  g_atomic_int_set (&onlooker.over, TRUE);
+  g_thread_join (thread);
   g_assert_cmpint (gst_element_set_state (pipeline, GST_STATE_NULL), !=, GST_STATE_CHANGE_FAILURE);
   gst_object_unref (text);
   gst_object_unref (element);

@@ -408,6 +408,71 @@ test_late_pad (void)
   }
 }
 
+/* Longer than text towards a muxer waits for video that is not taken. */
+#define LONG_PAUSE (1300 * G_TIME_SPAN_MILLISECOND)
+
+/* Where video says that nothing comes, nobody waits for text: the cue goes on. */
+static void
+test_gap_is_no_stall (void)
+{
+  TextFixture t = { 0 };
+
+  text_fixture_init_with (&t, fixture_new ("mode", "async", NULL), "identity", GST_STATE_PLAYING);
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  wait_until (fixture_get_stat (t.f, "completed") == 1);
+  gst_harness_push_event (t.f->h, gst_event_new_gap (FRAME_DURATION, 5 * FRAME_DURATION));
+  g_usleep (LONG_PAUSE);
+  g_assert_false (log_has (&t.record, "text"));
+  g_assert_true (gst_harness_push_event (t.f->h, gst_event_new_eos ()));
+  wait_until (log_has (&t.record, "text eos"));
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
+static GstPadProbeReturn
+hold_frame (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  g_atomic_int_set ((gint *) user_data, TRUE);
+  return GST_PAD_PROBE_OK;
+}
+
+static gpointer
+push_second (gpointer user_data)
+{
+  g_assert_cmpint (fixture_push (user_data, 1), ==, GST_FLOW_OK);
+  return NULL;
+}
+
+/* A recording that pauses for a while does not wait for text, either. */
+static void
+test_pause_is_no_stall (void)
+{
+  TextFixture t = { 0 };
+  GThread *thread;
+  gint held = FALSE;
+  gulong block;
+
+  text_fixture_init_with (&t, fixture_new ("mode", "async", NULL), "identity", GST_STATE_PLAYING);
+  g_assert_cmpint (fixture_push (t.f, 0), ==, GST_FLOW_OK);
+  wait_until (fixture_get_stat (t.f, "completed") == 1);
+  block = gst_pad_add_probe (t.f->h->sinkpad, GST_PAD_PROBE_TYPE_BLOCK | GST_PAD_PROBE_TYPE_BUFFER,
+      hold_frame, &held, NULL);
+  gst_element_set_state (t.f->element, GST_STATE_PAUSED);
+  thread = g_thread_new ("push", push_second, t.f);
+  wait_until (g_atomic_int_get (&held));
+  g_usleep (LONG_PAUSE);
+  gst_element_set_state (t.f->element, GST_STATE_PLAYING);
+  gst_pad_remove_probe (t.f->h->sinkpad, block);
+  g_thread_join (thread);
+  g_assert_false (log_has (&t.record, "text"));
+  g_assert_true (gst_harness_push_event (t.f->h, gst_event_new_eos ()));
+  wait_until (log_has (&t.record, "text eos"));
+
+  text_fixture_clear (&t);
+  fixture_free (t.f);
+}
+
 /* Releasing the pad flushes an overlay and nothing else: a muxer would lose what it writes. */
 static void
 test_release_muxer (void)
@@ -424,6 +489,18 @@ test_release_muxer (void)
   gst_object_unref (t.sink);
   g_string_free (t.record.log, TRUE);
   fixture_free (t.f);
+}
+
+static gboolean
+has_task (GstPad *pad)
+{
+  gboolean has;
+
+  GST_OBJECT_LOCK (pad);
+  has = GST_PAD_TASK (pad) != NULL;
+  GST_OBJECT_UNLOCK (pad);
+
+  return has;
 }
 
 /* Releasing the pad does not wait for a peer that holds its thread, as muxers do in PAUSED. */
@@ -446,7 +523,7 @@ test_release_blocked (void)
   g_assert_cmpint (fixture_push (t.f, 1), ==, GST_FLOW_OK);
 
   gst_pad_remove_probe (peer, block);
-  wait_until (GST_PAD_TASK (t.text) == NULL);
+  wait_until (!has_task (t.text));
   /* Messages on the thread's status hold references. */
   do
     fixture_count_messages (t.f, GST_MESSAGE_ANY);
@@ -768,6 +845,8 @@ main (int argc, char **argv)
   ADD ("/text/eos-drains", test_eos_drains);
   ADD ("/text/untimed-frames", test_untimed_frames);
   ADD ("/text/late-pad", test_late_pad);
+  ADD ("/text/gap-is-no-stall", test_gap_is_no_stall);
+  ADD ("/text/pause-is-no-stall", test_pause_is_no_stall);
   ADD ("/text/release-muxer", test_release_muxer);
   ADD ("/text/release-blocked", test_release_blocked);
   ADD ("/text/stream-events", test_stream_events);
