@@ -306,6 +306,28 @@ gst_vlm_caption_reset_stream (GstVlmCaption *self)
   g_mutex_unlock (&self->lock);
 }
 
+/* What comes after downstream of video has seen the event. */
+static void
+follow_video (GstVlmCaption *self, GstEvent *event, GstVlmTextPad *text)
+{
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_FLUSH_START:
+      if (text != NULL)
+        gst_vlm_text_pad_flush_start (text, event);
+      break;
+    case GST_EVENT_FLUSH_STOP:
+      if (text != NULL)
+        gst_vlm_text_pad_flush_stop (text, event);
+      end_flush (self);
+      break;
+    case GST_EVENT_GAP:
+      finish_frame (self, GST_FLOW_OK);
+      break;
+    default:
+      break;
+  }
+}
+
 gboolean
 gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
@@ -349,24 +371,7 @@ gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
   }
 
   handled = forward && gst_pad_push_event (self->src, gst_event_ref (event));
-
-  /* What text repeats after video. */
-  switch (GST_EVENT_TYPE (event)) {
-    case GST_EVENT_FLUSH_START:
-      if (text != NULL)
-        gst_vlm_text_pad_flush_start (text, event);
-      break;
-    case GST_EVENT_FLUSH_STOP:
-      if (text != NULL)
-        gst_vlm_text_pad_flush_stop (text, event);
-      end_flush (self);
-      break;
-    case GST_EVENT_GAP:
-      finish_frame (self, GST_FLOW_OK);
-      break;
-    default:
-      break;
-  }
+  follow_video (self, event, text);
   gst_event_unref (event);
   gst_clear_object (&text);
 

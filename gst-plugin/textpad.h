@@ -60,7 +60,7 @@ void gst_vlm_text_pad_flush_stop (GstVlmTextPad *pad, GstEvent *flush_stop);
 void gst_vlm_text_pad_answer (GstVlmTextPad *pad, GstVlmAnswer *answer);
 
 /*
- * Before the pad is taken away: nothing more is sent, and an overlay that blocks lets go. FALSE if
+ * Before the pad is taken away or stops: nothing more is sent, and an overlay that blocks lets go. FALSE if
  * the peer still holds the pad's thread: to deactivate the pad then waits for the peer, which in
  * PAUSED may take for ever.
  */

@@ -346,6 +346,19 @@ tell_pause (GstVlmCaption *self, gboolean paused)
   gst_clear_object (&text);
 }
 
+/* An overlay that waits for video, which may not come, holds the text pad's thread no longer. */
+static void
+let_go_of_overlay (GstVlmCaption *self)
+{
+  GstVlmTextPad *text;
+
+  drop_auto_overlay (self);
+  text = gst_vlm_caption_get_text_pad (self);
+  if (text != NULL)
+    gst_vlm_text_pad_release_peer (text);
+  gst_clear_object (&text);
+}
+
 /* Begins a stream: nothing is known of it, and the model starts to load. */
 static gboolean
 start (GstVlmCaption *self)
@@ -406,7 +419,7 @@ gst_vlm_caption_change_state (GstElement *element, GstStateChange transition)
       /* Lets go of threads that wait for a caption or in the overlay, so that pads can stop. */
       set_running (self, FALSE);
       gst_vlm_caption_begin_flush (self);
-      drop_auto_overlay (self);
+      let_go_of_overlay (self);
       break;
     default:
       break;

@@ -248,14 +248,19 @@ test_request_takes_over (void)
   gst_object_unref (pipeline);
 }
 
+/* A second of it fits into any queue. */
+#define SMALL "video/x-raw,format=I420,width=64,height=48,framerate=30/1"
+
 /* The element alone stops while its text waits in an overlay that waits for video. */
 static void
-test_stops_alone (void)
+check_stops_alone (const gchar *rest, const gchar *feeder_then)
 {
-  GstElement *pipeline =
-      launch ("videotestsrc num-buffers=30 ! video/x-raw,framerate=30/1 ! "
-              "vlmcaption name=v mode=sync interval=100000000 ! queue ! textoverlay name=t ! "
-              "fakesink sync=true");
+  g_autofree gchar *line =
+      g_strconcat ("videotestsrc num-buffers=30 ! " SMALL " ! "
+                   "vlmcaption name=v mode=sync interval=100000000 ! queue ! textoverlay name=t ! "
+                   "fakesink sync=true",
+          rest, NULL);
+  GstElement *pipeline = launch (line);
   GstElement *element = gst_bin_get_by_name (GST_BIN (pipeline), "v");
   g_autofree gchar *feeder = NULL;
 
@@ -263,11 +268,22 @@ test_stops_alone (void)
   wait_until (scripted_count_done () == 10);
   g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==, GST_STATE_CHANGE_SUCCESS);
   feeder = find_feeder (pipeline, "t");
-  g_assert_null (feeder);
+  g_assert_cmpstr (feeder, ==, feeder_then);
 
+  set_state (pipeline, GST_STATE_READY);
+  set_state (pipeline, GST_STATE_PAUSED);
+  wait_until (scripted_count_done () == 20);
   set_state (pipeline, GST_STATE_NULL);
   gst_object_unref (element);
   gst_object_unref (pipeline);
+}
+
+static void
+test_stops_alone (void)
+{
+  check_stops_alone ("", NULL);
+  scripted_reset ();
+  check_stops_alone (" v.text ! t.text_sink", "v");
 }
 
 /* ---- What is drawn ------------------------------------------------------------------------ */
