@@ -48,7 +48,15 @@ typedef struct
   const float *mins;   /* [groups][INT_PANEL], or NULL */
 } IntPiece;
 
-typedef void (*IntTile) (IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w);
+/* Where the sums of a tile will go: n values of a row, ldy apart. */
+typedef struct
+{
+  float *y;
+  size_t ldy, n;
+} IntOutput;
+
+typedef void (*IntTile) (
+    IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w, const IntOutput *output);
 typedef void (*IntPieceTile) (const IntRows *rows, const IntPiece *piece);
 
 /* Bytes of len values of all columns. */
@@ -176,14 +184,28 @@ int_rows_from (IntRow *sums, IntPart *parts, const VlmActivations *x, size_t fir
     x->sum + first * x->ldg, x->ldg };
 }
 
-/* All groups of the rows of one tile; halves stand before those of a panel that has them. */
+/* Calls for the memory of a row of an output ahead of its stores. Rows are far apart, so that
+ * nothing else hides that they come from memory. */
+vlm_always_inline void
+int_expect_row (const IntOutput *output, size_t r)
+{
+  size_t j;
+
+  for (j = 0; j < output->n; j += 16)
+    __builtin_prefetch (output->y + r * output->ldy + j, 1);
+}
+
+/*
+ * All groups of the rows of one tile; halves stand before those of a panel that has them. With each
+ * group one row of the output is called for: all at once, they would hold up the weights.
+ */
 vlm_always_inline void
 int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t rows,
-    const uint8_t *w, IntValues values, int has_halves)
+    const uint8_t *w, const IntOutput *output, IntValues values, int has_halves)
 {
   const int32_t bias = values == INT_NIBBLES ? 8 : INT_BIAS;
   IntRows x = int_rows_from (sums, NULL, activations, first);
-  size_t left = vlm_padded_k (activations->k), v;
+  size_t left = vlm_padded_k (activations->k), row = 0, v;
 
   int_clear (sums, rows);
   while (left > 0) {
@@ -192,6 +214,10 @@ int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t 
     vf scales[INT_PANEL_VECTORS];
     IntSums sum;
 
+    do {
+      if (row < rows)
+        int_expect_row (output, row++);
+    } while (left == len && row < rows);
     if (has_halves && first == 0)
       int_prefetch (w, INT_PANEL * sizeof (uint16_t));
     if (has_halves)
@@ -246,10 +272,10 @@ int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntVal
 }
 
 #define DEFINE_INT_TILE(name, rows, values, has_halves)                                            \
-  static __attribute__ ((noinline)) void name##_tile_##rows (                                      \
-      IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w)                       \
+  static __attribute__ ((noinline)) void name##_tile_##rows (IntRow *sums,                         \
+      const VlmActivations *x, size_t first, const uint8_t *w, const IntOutput *output)            \
   {                                                                                                \
-    int_tile (sums, x, first, rows, w, values, has_halves);                                        \
+    int_tile (sums, x, first, rows, w, output, values, has_halves);                                \
   }
 
 #define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_BYTES, 0)

@@ -71,10 +71,10 @@ int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivatio
 
   for (; n_tiles > 0; n_tiles--) {
     size_t rows = (m - first + n_tiles - 1) / n_tiles;
+    const IntOutput output = { y + first * ldy, ldy, n };
     IntRow sums[INT_ROWS];
 
-    int_expect_rows (y + first * ldy, ldy, rows, n);
-    tiles[rows - 1](sums, x, first, values);
+    tiles[rows - 1](sums, x, first, values, &output);
     int_store_rows (y + first * ldy, ldy, (const IntRow *) sums, rows, n, scales, bias);
     first += rows;
   }
