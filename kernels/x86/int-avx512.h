@@ -5,102 +5,14 @@
 #ifndef VLM_KERNELS_INT_AVX512_H
 #define VLM_KERNELS_INT_AVX512_H
 
-#include "vec-avx512.h"
-
-#include <string.h>
+#include "int-512.h"
+#include "int-maddubs.h"
 
 /* Registers: 12 sums, 4 weights, 2 constants, the rest for products. */
 #define INT_ROWS 6
 #define INT_VECTORS 2
 
 #define INT_BIAS 0
-#define INT_SMALL_STEP
-
-typedef __m512i vi;
-
-/* Activations are broadcast from memory. */
-typedef const int8_t *va;
-
-vlm_always_inline va
-va_load (const int8_t *p)
-{
-  return p;
-}
-
-vlm_always_inline vi
-vi_set1 (int32_t x)
-{
-  return _mm512_set1_epi32 (x);
-}
-
-vlm_always_inline vi
-vi_load (const uint8_t *p)
-{
-  return _mm512_loadu_si512 ((const vi *) p);
-}
-
-vlm_always_inline void
-vi_store (uint8_t *p, vi x)
-{
-  _mm512_storeu_si512 ((vi *) p, x);
-}
-
-vlm_always_inline vf
-vi_to_vf (vi x)
-{
-  return _mm512_cvtepi32_ps (x);
-}
-
-vlm_always_inline vi
-vi_add (vi a, vi b)
-{
-  return _mm512_add_epi32 (a, b);
-}
-
-vlm_always_inline vi
-vi_or (vi a, vi b)
-{
-  return _mm512_or_si512 (a, b);
-}
-
-/* Bytes shifted to the left, or right where that is negative; of them the bits of the mask. */
-vlm_always_inline vi
-vi_shift_bits (vi x, int left, int mask)
-{
-  vi shifted = left >= 0 ? _mm512_slli_epi16 (x, left) : _mm512_srli_epi16 (x, -left);
-
-  return _mm512_and_si512 (shifted, _mm512_set1_epi8 ((char) mask));
-}
-
-vlm_always_inline vi
-vi_low_nibbles (vi x)
-{
-  return _mm512_and_si512 (x, _mm512_set1_epi8 (15));
-}
-
-vlm_always_inline vi
-vi_high_nibbles (vi x)
-{
-  return vi_low_nibbles (_mm512_srli_epi16 (x, 4));
-}
-
-vlm_always_inline vi
-vi_broadcast (const int8_t *x)
-{
-  int32_t four;
-
-  memcpy (&four, x, sizeof four);
-  return _mm512_set1_epi32 (four);
-}
-
-/* Opaque, or compilers add up in another order, which takes more registers than there are. */
-vlm_always_inline vi
-vi_add_pairs (vi sum, vi pairs)
-{
-  sum = _mm512_add_epi32 (sum, _mm512_madd_epi16 (pairs, _mm512_set1_epi16 (1)));
-  __asm__("" : "+v"(sum));
-  return sum;
-}
 
 /* Sums of two products. |w| is unsigned; 2 * 128 * 127 fits because activations are never -128. */
 vlm_always_inline vi
@@ -117,34 +29,6 @@ vi_dot (vi sum, vi w, va x, int lane)
   vi pairs = vi_pairs (w, vi_broadcast (x + 4 * lane));
 
   return vi_add_pairs (sum, pairs);
-}
-
-/* Four weights of each column, times their activations, in 16 bits. */
-vlm_always_inline vi
-vi_pairs_small (const vi *w, va x, size_t i)
-{
-  return _mm512_maddubs_epi16 (w[i], vi_broadcast (x + 4 * i));
-}
-
-/* Eight products of five bits fit in 16, and four of six: sums of so many pairs, 4 or 2. */
-vlm_always_inline vi
-vi_step_small (vi sum, const vi *w, va x, size_t n_pairs)
-{
-  size_t first, i;
-
-  VLM_UNROLL
-  for (first = 0; first < 4; first += n_pairs) {
-    vi pairs = vi_pairs_small (w, x, first);
-
-    VLM_UNROLL
-    for (i = first + 1; i < first + n_pairs; i++) {
-      pairs = _mm512_add_epi16 (pairs, vi_pairs_small (w, x, i));
-      __asm__("" : "+v"(pairs));
-    }
-    sum = vi_add_pairs (sum, pairs);
-  }
-
-  return sum;
 }
 
 #endif

@@ -5,9 +5,7 @@
 #ifndef VLM_KERNELS_INT_AVX512VNNI_H
 #define VLM_KERNELS_INT_AVX512VNNI_H
 
-#include "vec-avx512.h"
-
-#include <string.h>
+#include "int-512.h"
 
 /* Registers: 24 sums, 4 weights, the rest for broadcasts. */
 #define INT_ROWS 6
@@ -16,82 +14,11 @@
 /* The first factor of vpdpbusd is unsigned. */
 #define INT_BIAS 0x80
 
-typedef __m512i vi;
-
-/* Activations are broadcast from memory. */
-typedef const int8_t *va;
-
-vlm_always_inline vi
-vi_set1 (int32_t x)
-{
-  return _mm512_set1_epi32 (x);
-}
-
-vlm_always_inline vi
-vi_load (const uint8_t *p)
-{
-  return _mm512_loadu_si512 ((const vi *) p);
-}
-
-vlm_always_inline void
-vi_store (uint8_t *p, vi x)
-{
-  _mm512_storeu_si512 ((vi *) p, x);
-}
-
-vlm_always_inline vf
-vi_to_vf (vi x)
-{
-  return _mm512_cvtepi32_ps (x);
-}
-
-vlm_always_inline vi
-vi_add (vi a, vi b)
-{
-  return _mm512_add_epi32 (a, b);
-}
-
-vlm_always_inline vi
-vi_or (vi a, vi b)
-{
-  return _mm512_or_si512 (a, b);
-}
-
-/* Bytes shifted to the left, or right where that is negative; of them the bits of the mask. */
-vlm_always_inline vi
-vi_shift_bits (vi x, int left, int mask)
-{
-  vi shifted = left >= 0 ? _mm512_slli_epi16 (x, left) : _mm512_srli_epi16 (x, -left);
-
-  return _mm512_and_si512 (shifted, _mm512_set1_epi8 ((char) mask));
-}
-
-vlm_always_inline vi
-vi_low_nibbles (vi x)
-{
-  return _mm512_and_si512 (x, _mm512_set1_epi8 (15));
-}
-
-vlm_always_inline vi
-vi_high_nibbles (vi x)
-{
-  return vi_low_nibbles (_mm512_srli_epi16 (x, 4));
-}
-
-vlm_always_inline va
-va_load (const int8_t *p)
-{
-  return p;
-}
-
 /* Not the intrinsic: gcc 12 then keeps the sums of a tile on the stack. */
 vlm_always_inline vi
 vi_dot (vi sum, vi w, va x, int lane)
 {
-  int32_t four;
-
-  memcpy (&four, x + 4 * lane, sizeof four);
-  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(vi_set1 (four)));
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(vi_broadcast (x + 4 * lane)));
   return sum;
 }
 

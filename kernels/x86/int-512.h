@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Integer operations of 512-bit registers, for the headers of the levels that have them. */
+
+#ifndef VLM_KERNELS_INT_512_H
+#define VLM_KERNELS_INT_512_H
+
+#include "vec-avx512.h"
+
+#include <string.h>
+
+typedef __m512i vi;
+
+/* Activations are broadcast from memory. */
+typedef const int8_t *va;
+
+vlm_always_inline va
+va_load (const int8_t *p)
+{
+  return p;
+}
+
+vlm_always_inline vi
+vi_set1 (int32_t x)
+{
+  return _mm512_set1_epi32 (x);
+}
+
+vlm_always_inline vi
+vi_load (const uint8_t *p)
+{
+  return _mm512_loadu_si512 ((const vi *) p);
+}
+
+vlm_always_inline void
+vi_store (uint8_t *p, vi x)
+{
+  _mm512_storeu_si512 ((vi *) p, x);
+}
+
+vlm_always_inline vf
+vi_to_vf (vi x)
+{
+  return _mm512_cvtepi32_ps (x);
+}
+
+vlm_always_inline vi
+vi_add (vi a, vi b)
+{
+  return _mm512_add_epi32 (a, b);
+}
+
+vlm_always_inline vi
+vi_or (vi a, vi b)
+{
+  return _mm512_or_si512 (a, b);
+}
+
+/* Bytes shifted to the left, or right where that is negative; of them the bits of the mask. */
+vlm_always_inline vi
+vi_shift_bits (vi x, int left, int mask)
+{
+  vi shifted = left >= 0 ? _mm512_slli_epi16 (x, left) : _mm512_srli_epi16 (x, -left);
+
+  return _mm512_and_si512 (shifted, _mm512_set1_epi8 ((char) mask));
+}
+
+vlm_always_inline vi
+vi_low_nibbles (vi x)
+{
+  return _mm512_and_si512 (x, _mm512_set1_epi8 (15));
+}
+
+vlm_always_inline vi
+vi_high_nibbles (vi x)
+{
+  return vi_low_nibbles (_mm512_srli_epi16 (x, 4));
+}
+
+/* Products of bytes without a sign and with one, added up in pairs of 16 bits. */
+vlm_always_inline vi
+vi_maddubs (vi a, vi b)
+{
+  return _mm512_maddubs_epi16 (a, b);
+}
+
+/* Pairs of 16 bits, added up. */
+vlm_always_inline vi
+vi_add_up_pairs (vi pairs)
+{
+  return _mm512_madd_epi16 (pairs, _mm512_set1_epi16 (1));
+}
+
+vlm_always_inline vi
+vi_add_16 (vi a, vi b)
+{
+  return _mm512_add_epi16 (a, b);
+}
+
+/* Four activations for every column. */
+vlm_always_inline vi
+vi_broadcast (const int8_t *x)
+{
+  int32_t four;
+
+  memcpy (&four, x, sizeof four);
+  return vi_set1 (four);
+}
+
+#endif
