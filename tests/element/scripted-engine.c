@@ -471,3 +471,19 @@ vlm_result_clear (VlmResult *result)
   g_clear_pointer (&result->text, g_free);
   g_clear_pointer (&result->ids, g_free);
 }
+
+typedef void (*TestFunc) (void);
+
+static void
+run_test (gconstpointer func)
+{
+  scripted_reset ();
+  ((TestFunc) func) ();
+  g_assert_cmpuint (scripted_count_alive (), ==, 0);
+}
+
+void
+scripted_add_test (const gchar *path, void (*func) (void))
+{
+  g_test_add_data_func (path, (gconstpointer) func, run_test);
+}

@@ -47,6 +47,9 @@ guint scripted_count_cancelled (void);
 /* Models and sessions that have not been freed. */
 guint scripted_count_alive (void);
 
+/* A test that begins with everything reset, and must leave nothing alive. */
+void scripted_add_test (const gchar *path, void (*func) (void));
+
 /* The last picture that was seen, without row padding. (transfer full) */
 GBytes *scripted_get_picture (guint *width, guint *height);
 

@@ -435,18 +435,6 @@ test_odd_times (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -454,19 +442,19 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/choice/trigger", test_trigger);
-  ADD ("/choice/trigger/stopped", test_trigger_stopped);
-  ADD ("/choice/trigger/stays", test_trigger_stays);
-  ADD ("/choice/trigger/scene", test_trigger_and_scene);
-  ADD ("/choice/scene", test_scene);
-  ADD ("/choice/scene/drift", test_scene_drift);
-  ADD ("/choice/scene/again", test_scene_again);
-  ADD ("/choice/roi", test_roi);
-  ADD ("/choice/orientation", test_orientation);
-  ADD ("/choice/diagonals", test_diagonals);
-  ADD ("/choice/interlaced", test_interlaced);
-  ADD ("/choice/memory", test_memory);
-  ADD ("/choice/odd-times", test_odd_times);
+  scripted_add_test ("/choice/trigger", test_trigger);
+  scripted_add_test ("/choice/trigger/stopped", test_trigger_stopped);
+  scripted_add_test ("/choice/trigger/stays", test_trigger_stays);
+  scripted_add_test ("/choice/trigger/scene", test_trigger_and_scene);
+  scripted_add_test ("/choice/scene", test_scene);
+  scripted_add_test ("/choice/scene/drift", test_scene_drift);
+  scripted_add_test ("/choice/scene/again", test_scene_again);
+  scripted_add_test ("/choice/roi", test_roi);
+  scripted_add_test ("/choice/orientation", test_orientation);
+  scripted_add_test ("/choice/diagonals", test_diagonals);
+  scripted_add_test ("/choice/interlaced", test_interlaced);
+  scripted_add_test ("/choice/memory", test_memory);
+  scripted_add_test ("/choice/odd-times", test_odd_times);
 
   return g_test_run ();
 }

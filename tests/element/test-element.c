@@ -463,18 +463,6 @@ test_latency (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -482,22 +470,22 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/element/pass-through", test_pass_through);
-  ADD ("/element/meta/fields", test_meta_fields);
-  ADD ("/element/meta/copied", test_meta_copied);
-  ADD ("/element/async/newest-wins", test_async_newest_wins);
-  ADD ("/element/async/while-loading", test_async_while_loading);
-  ADD ("/element/async/copies", test_async_copies);
-  ADD ("/element/sync/every-frame", test_sync_every_frame);
-  ADD ("/element/sync/waits-for-model", test_sync_waits_for_model);
-  ADD ("/element/flush/sync", test_flush_sync);
-  ADD ("/element/flush/async", test_flush_async);
-  ADD ("/element/eos", test_eos);
-  ADD ("/element/segment", test_segment);
-  ADD ("/element/caps-change", test_caps_change);
-  ADD ("/element/no-timestamps", test_no_timestamps);
-  ADD ("/element/short-buffer", test_short_buffer);
-  ADD ("/element/latency", test_latency);
+  scripted_add_test ("/element/pass-through", test_pass_through);
+  scripted_add_test ("/element/meta/fields", test_meta_fields);
+  scripted_add_test ("/element/meta/copied", test_meta_copied);
+  scripted_add_test ("/element/async/newest-wins", test_async_newest_wins);
+  scripted_add_test ("/element/async/while-loading", test_async_while_loading);
+  scripted_add_test ("/element/async/copies", test_async_copies);
+  scripted_add_test ("/element/sync/every-frame", test_sync_every_frame);
+  scripted_add_test ("/element/sync/waits-for-model", test_sync_waits_for_model);
+  scripted_add_test ("/element/flush/sync", test_flush_sync);
+  scripted_add_test ("/element/flush/async", test_flush_async);
+  scripted_add_test ("/element/eos", test_eos);
+  scripted_add_test ("/element/segment", test_segment);
+  scripted_add_test ("/element/caps-change", test_caps_change);
+  scripted_add_test ("/element/no-timestamps", test_no_timestamps);
+  scripted_add_test ("/element/short-buffer", test_short_buffer);
+  scripted_add_test ("/element/latency", test_latency);
 
   return g_test_run ();
 }

@@ -320,18 +320,6 @@ test_pass_through_cost (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -339,11 +327,11 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/live/sync/with-queue", test_sync_with_queue);
-  ADD ("/live/sync/without-queue", test_sync_without_queue);
-  ADD ("/live/auto", test_auto_is_async);
-  ADD ("/live/slow-model", test_slow_model);
-  ADD ("/live/pass-through-cost", test_pass_through_cost);
+  scripted_add_test ("/live/sync/with-queue", test_sync_with_queue);
+  scripted_add_test ("/live/sync/without-queue", test_sync_without_queue);
+  scripted_add_test ("/live/auto", test_auto_is_async);
+  scripted_add_test ("/live/slow-model", test_slow_model);
+  scripted_add_test ("/live/pass-through-cost", test_pass_through_cost);
 
   return g_test_run ();
 }

@@ -542,18 +542,6 @@ test_model_kept (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -562,27 +550,27 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/properties/inspection", test_inspection);
-  ADD ("/properties/defaults", test_defaults);
-  ADD ("/properties/refused", test_refused);
-  ADD ("/properties/limits", test_limits);
-  ADD ("/properties/contradiction", test_contradiction);
-  ADD ("/properties/reach-request", test_settings_reach_request);
-  ADD ("/model/missing", test_missing);
-  ADD ("/model/unreadable", test_unreadable);
-  ADD ("/model/unsettled", test_unsettled);
-  ADD ("/model/damaged", test_damaged);
-  ADD ("/model/blind", test_blind);
-  ADD ("/model/damaged-while-waiting", test_damaged_while_waiting);
-  ADD ("/model/failed-caption", test_failed_caption);
-  ADD ("/model/environment", test_environment);
-  ADD ("/messages/progress", test_progress);
-  ADD ("/messages/caption", test_caption_message);
-  ADD ("/messages/builtin-note", test_builtin_note);
-  ADD ("/messages/post", test_post_messages);
-  ADD ("/states/loop", test_state_loop);
-  ADD ("/states/stop-while-waiting", test_stop_while_waiting);
-  ADD ("/states/model-kept", test_model_kept);
+  scripted_add_test ("/properties/inspection", test_inspection);
+  scripted_add_test ("/properties/defaults", test_defaults);
+  scripted_add_test ("/properties/refused", test_refused);
+  scripted_add_test ("/properties/limits", test_limits);
+  scripted_add_test ("/properties/contradiction", test_contradiction);
+  scripted_add_test ("/properties/reach-request", test_settings_reach_request);
+  scripted_add_test ("/model/missing", test_missing);
+  scripted_add_test ("/model/unreadable", test_unreadable);
+  scripted_add_test ("/model/unsettled", test_unsettled);
+  scripted_add_test ("/model/damaged", test_damaged);
+  scripted_add_test ("/model/blind", test_blind);
+  scripted_add_test ("/model/damaged-while-waiting", test_damaged_while_waiting);
+  scripted_add_test ("/model/failed-caption", test_failed_caption);
+  scripted_add_test ("/model/environment", test_environment);
+  scripted_add_test ("/messages/progress", test_progress);
+  scripted_add_test ("/messages/caption", test_caption_message);
+  scripted_add_test ("/messages/builtin-note", test_builtin_note);
+  scripted_add_test ("/messages/post", test_post_messages);
+  scripted_add_test ("/states/loop", test_state_loop);
+  scripted_add_test ("/states/stop-while-waiting", test_stop_while_waiting);
+  scripted_add_test ("/states/model-kept", test_model_kept);
 
   return g_test_run ();
 }

@@ -570,18 +570,6 @@ test_no_model (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -592,18 +580,18 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/overlay/linked", test_linked);
-  ADD ("/overlay/in-bins", test_in_bins);
-  ADD ("/overlay/left-alone", test_left_alone);
-  ADD ("/overlay/exposed", test_exposed);
-  ADD ("/overlay/ghosts-go", test_ghosts_go);
-  ADD ("/overlay/request-takes-over", test_request_takes_over);
-  ADD ("/overlay/stops-alone", test_stops_alone);
-  ADD ("/overlay/every-frame", test_every_frame);
-  ADD ("/overlay/live-frames", test_live_frames);
-  ADD ("/overlay/behind-queue", test_behind_queue);
-  ADD ("/overlay/user-text", test_user_text);
-  ADD ("/overlay/no-model", test_no_model);
+  scripted_add_test ("/overlay/linked", test_linked);
+  scripted_add_test ("/overlay/in-bins", test_in_bins);
+  scripted_add_test ("/overlay/left-alone", test_left_alone);
+  scripted_add_test ("/overlay/exposed", test_exposed);
+  scripted_add_test ("/overlay/ghosts-go", test_ghosts_go);
+  scripted_add_test ("/overlay/request-takes-over", test_request_takes_over);
+  scripted_add_test ("/overlay/stops-alone", test_stops_alone);
+  scripted_add_test ("/overlay/every-frame", test_every_frame);
+  scripted_add_test ("/overlay/live-frames", test_live_frames);
+  scripted_add_test ("/overlay/behind-queue", test_behind_queue);
+  scripted_add_test ("/overlay/user-text", test_user_text);
+  scripted_add_test ("/overlay/no-model", test_no_model);
 
   ret = g_test_run ();
   g_clear_pointer (&reference, gst_harness_teardown);

@@ -579,18 +579,6 @@ test_live_model (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -598,27 +586,27 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/report/utc/reference", test_utc_reference);
-  ADD ("/report/utc/clock", test_utc_clock);
-  ADD ("/report/cut", test_cut);
-  ADD ("/report/partial", test_partial);
-  ADD ("/report/partial/off", test_no_partial);
-  ADD ("/report/partial/no-messages", test_no_messages);
-  ADD ("/report/drops", test_drops);
-  ADD ("/report/drops/none", test_no_drops);
-  ADD ("/budget/max-load", test_max_load);
-  ADD ("/budget/max-load/trigger", test_max_load_trigger);
-  ADD ("/budget/max-load/lifted", test_max_load_lifted);
-  ADD ("/report/latency", test_latency);
-  ADD ("/budget/idle-unload", test_idle_unload);
-  ADD ("/budget/idle-unload/unused", test_unload_unused);
-  ADD ("/budget/idle-unload/changed", test_unload_changed);
-  ADD ("/budget/idle-unload/latency", test_unload_latency);
-  ADD ("/budget/idle-unload/off", test_no_unload);
-  ADD ("/budget/idle-unload/async", test_unload_async);
-  ADD ("/budget/request", test_request);
-  ADD ("/budget/live-interval", test_live_interval);
-  ADD ("/budget/live-model", test_live_model);
+  scripted_add_test ("/report/utc/reference", test_utc_reference);
+  scripted_add_test ("/report/utc/clock", test_utc_clock);
+  scripted_add_test ("/report/cut", test_cut);
+  scripted_add_test ("/report/partial", test_partial);
+  scripted_add_test ("/report/partial/off", test_no_partial);
+  scripted_add_test ("/report/partial/no-messages", test_no_messages);
+  scripted_add_test ("/report/drops", test_drops);
+  scripted_add_test ("/report/drops/none", test_no_drops);
+  scripted_add_test ("/budget/max-load", test_max_load);
+  scripted_add_test ("/budget/max-load/trigger", test_max_load_trigger);
+  scripted_add_test ("/budget/max-load/lifted", test_max_load_lifted);
+  scripted_add_test ("/report/latency", test_latency);
+  scripted_add_test ("/budget/idle-unload", test_idle_unload);
+  scripted_add_test ("/budget/idle-unload/unused", test_unload_unused);
+  scripted_add_test ("/budget/idle-unload/changed", test_unload_changed);
+  scripted_add_test ("/budget/idle-unload/latency", test_unload_latency);
+  scripted_add_test ("/budget/idle-unload/off", test_no_unload);
+  scripted_add_test ("/budget/idle-unload/async", test_unload_async);
+  scripted_add_test ("/budget/request", test_request);
+  scripted_add_test ("/budget/live-interval", test_live_interval);
+  scripted_add_test ("/budget/live-model", test_live_model);
 
   return g_test_run ();
 }

@@ -261,18 +261,6 @@ test_live (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -284,8 +272,8 @@ main (int argc, char **argv)
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
   directory = g_dir_make_tmp ("vlmcaption-XXXXXX", NULL);
 
-  ADD ("/scenario/file", test_file);
-  ADD ("/scenario/live", test_live);
+  scripted_add_test ("/scenario/file", test_file);
+  scripted_add_test ("/scenario/live", test_live);
 
   ret = g_test_run ();
   g_rmdir (directory);

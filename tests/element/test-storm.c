@@ -362,18 +362,6 @@ test_storm (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -381,12 +369,12 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/storm/flush/moments", test_flush_moments);
-  ADD ("/storm/flush/loading", test_flush_while_loading);
-  ADD ("/storm/caps", test_caps_storm);
-  ADD ("/storm/eos-drains", test_eos_drains);
-  ADD ("/storm/rates", test_rates);
-  ADD ("/storm/anything", test_storm);
+  scripted_add_test ("/storm/flush/moments", test_flush_moments);
+  scripted_add_test ("/storm/flush/loading", test_flush_while_loading);
+  scripted_add_test ("/storm/caps", test_caps_storm);
+  scripted_add_test ("/storm/eos-drains", test_eos_drains);
+  scripted_add_test ("/storm/rates", test_rates);
+  scripted_add_test ("/storm/anything", test_storm);
 
   return g_test_run ();
 }

@@ -335,18 +335,6 @@ test_webvtt (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -358,14 +346,14 @@ main (int argc, char **argv)
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
   directory = g_dir_make_tmp ("vlmcaption-XXXXXX", NULL);
 
-  ADD ("/subtitles/matroska", test_matroska);
-  ADD ("/subtitles/max-duration", test_max_duration);
-  ADD ("/subtitles/no-room", test_no_room);
-  ADD ("/subtitles/quicktime", test_quicktime);
-  ADD ("/subtitles/interval", test_interval);
+  scripted_add_test ("/subtitles/matroska", test_matroska);
+  scripted_add_test ("/subtitles/max-duration", test_max_duration);
+  scripted_add_test ("/subtitles/no-room", test_no_room);
+  scripted_add_test ("/subtitles/quicktime", test_quicktime);
+  scripted_add_test ("/subtitles/interval", test_interval);
   /* It comes with gstreamer1.0-plugins-bad, which nothing else here needs. */
   if (gst_registry_check_feature_version (gst_registry_get (), "webvttenc", 1, 0, 0))
-    ADD ("/subtitles/webvtt", test_webvtt);
+    scripted_add_test ("/subtitles/webvtt", test_webvtt);
 
   ret = g_test_run ();
   g_rmdir (directory);

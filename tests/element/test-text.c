@@ -816,18 +816,6 @@ test_upstream_events (void)
 
 /* ---- Main --------------------------------------------------------------------------------- */
 
-typedef void (*TestFunc) (void);
-
-static void
-run (gconstpointer user_data)
-{
-  scripted_reset ();
-  ((TestFunc) user_data) ();
-  g_assert_cmpuint (scripted_count_alive (), ==, 0);
-}
-
-#define ADD(path, func) g_test_add_data_func (path, (gconstpointer) func, run)
-
 int
 main (int argc, char **argv)
 {
@@ -836,28 +824,28 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   GST_PLUGIN_STATIC_REGISTER (vlmcaption);
 
-  ADD ("/text/overlay", test_overlay);
-  ADD ("/text/seek-into-frame", test_seek_into_frame);
-  ADD ("/text/cut-frame-is-described", test_cut_frame_is_described);
-  ADD ("/text/file", test_file);
-  ADD ("/text/no-frames", test_no_frames);
-  ADD ("/text/muxer", test_muxer);
-  ADD ("/text/eos-drains", test_eos_drains);
-  ADD ("/text/untimed-frames", test_untimed_frames);
-  ADD ("/text/late-pad", test_late_pad);
-  ADD ("/text/gap-is-no-stall", test_gap_is_no_stall);
-  ADD ("/text/pause-is-no-stall", test_pause_is_no_stall);
-  ADD ("/text/release-muxer", test_release_muxer);
-  ADD ("/text/release-blocked", test_release_blocked);
-  ADD ("/text/stream-events", test_stream_events);
-  ADD ("/text/flush", test_flush_text);
-  ADD ("/text/request-release", test_request_release);
-  ADD ("/text/come-and-go", test_come_and_go);
-  ADD ("/text/display-to-sink", test_display_to_sink);
-  ADD ("/text/frame-timing-to-overlay", test_frame_timing_to_overlay);
-  ADD ("/text/backwards", test_backwards);
-  ADD ("/text/flow", test_flow);
-  ADD ("/text/upstream-events", test_upstream_events);
+  scripted_add_test ("/text/overlay", test_overlay);
+  scripted_add_test ("/text/seek-into-frame", test_seek_into_frame);
+  scripted_add_test ("/text/cut-frame-is-described", test_cut_frame_is_described);
+  scripted_add_test ("/text/file", test_file);
+  scripted_add_test ("/text/no-frames", test_no_frames);
+  scripted_add_test ("/text/muxer", test_muxer);
+  scripted_add_test ("/text/eos-drains", test_eos_drains);
+  scripted_add_test ("/text/untimed-frames", test_untimed_frames);
+  scripted_add_test ("/text/late-pad", test_late_pad);
+  scripted_add_test ("/text/gap-is-no-stall", test_gap_is_no_stall);
+  scripted_add_test ("/text/pause-is-no-stall", test_pause_is_no_stall);
+  scripted_add_test ("/text/release-muxer", test_release_muxer);
+  scripted_add_test ("/text/release-blocked", test_release_blocked);
+  scripted_add_test ("/text/stream-events", test_stream_events);
+  scripted_add_test ("/text/flush", test_flush_text);
+  scripted_add_test ("/text/request-release", test_request_release);
+  scripted_add_test ("/text/come-and-go", test_come_and_go);
+  scripted_add_test ("/text/display-to-sink", test_display_to_sink);
+  scripted_add_test ("/text/frame-timing-to-overlay", test_frame_timing_to_overlay);
+  scripted_add_test ("/text/backwards", test_backwards);
+  scripted_add_test ("/text/flow", test_flow);
+  scripted_add_test ("/text/upstream-events", test_upstream_events);
 
   return g_test_run ();
 }
