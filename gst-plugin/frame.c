@@ -158,27 +158,34 @@ gst_vlm_frame_reader_free (GstVlmFrameReader *reader)
   g_free (reader);
 }
 
-/* Whether the bytes of a format are the model's bytes already, in whatever order or planes. */
-static gboolean
-holds_plain_bytes (const GstVideoInfo *info)
+gboolean
+gst_vlm_format_has_bytes (const GstVideoFormatInfo *format)
 {
-  const GstVideoFormatInfo *format = info->finfo;
   guint i;
 
-  if (!GST_VIDEO_FORMAT_INFO_IS_RGB (format) && !GST_VIDEO_FORMAT_INFO_IS_GRAY (format))
+  if (GST_VIDEO_FORMAT_INFO_IS_COMPLEX (format) || GST_VIDEO_FORMAT_INFO_HAS_PALETTE (format)
+      || GST_VIDEO_FORMAT_INFO_IS_TILED (format))
     return FALSE;
-  if (GST_VIDEO_FORMAT_INFO_IS_GRAY (format)
-      && info->colorimetry.range == GST_VIDEO_COLOR_RANGE_16_235)
-    return FALSE;
-  if (GST_VIDEO_FORMAT_INFO_HAS_PALETTE (format) || GST_VIDEO_FORMAT_INFO_IS_COMPLEX (format))
-    return FALSE;
-
   for (i = 0; i < GST_VIDEO_FORMAT_INFO_N_COMPONENTS (format); i++) {
     if (GST_VIDEO_FORMAT_INFO_DEPTH (format, i) != 8
         || GST_VIDEO_FORMAT_INFO_SHIFT (format, i) != 0)
       return FALSE;
   }
   return TRUE;
+}
+
+/* Whether the bytes of a format are the model's bytes already, in whatever order or planes. */
+static gboolean
+holds_plain_bytes (const GstVideoInfo *info)
+{
+  const GstVideoFormatInfo *format = info->finfo;
+
+  if (!GST_VIDEO_FORMAT_INFO_IS_RGB (format) && !GST_VIDEO_FORMAT_INFO_IS_GRAY (format))
+    return FALSE;
+  if (GST_VIDEO_FORMAT_INFO_IS_GRAY (format)
+      && info->colorimetry.range == GST_VIDEO_COLOR_RANGE_16_235)
+    return FALSE;
+  return gst_vlm_format_has_bytes (format);
 }
 
 static gboolean

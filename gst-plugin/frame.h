@@ -30,6 +30,9 @@ G_BEGIN_DECLS
   "BGR10A2_LE, RGB10A2_LE, ARGB64, ARGB64_LE, ARGB64_BE, RGBA64_LE, RGBA64_BE, BGRA64_LE, "        \
   "BGRA64_BE, ABGR64_LE, ABGR64_BE, AYUV64, GRAY16_LE, GRAY16_BE, GRAY10_LE32 }"
 
+/* Whether each component of a pixel lies in a byte of its own. */
+gboolean gst_vlm_format_has_bytes (const GstVideoFormatInfo *format);
+
 typedef struct _GstVlmFrame GstVlmFrame;
 
 /* Copies the pixels of buffer, which has the layout of info; NULL if it cannot be mapped or does

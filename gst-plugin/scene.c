@@ -4,6 +4,8 @@
 
 #include "scene.h"
 
+#include "frame.h"
+
 #define SIDE GST_VLM_SCENE_SIDE
 /* Samples in a cell, along each side. */
 #define SAMPLES 4
@@ -18,23 +20,6 @@ typedef struct
   guint8 *line;                /* NULL: bytes are read in place */
   gboolean deep;               /* line has 16 bits a component */
 } Reader;
-
-/* Whether luma, or red, green and blue, lie in bytes of their own. */
-static gboolean
-has_plain_bytes (const GstVideoFormatInfo *format)
-{
-  guint i;
-
-  if (GST_VIDEO_FORMAT_INFO_IS_COMPLEX (format) || GST_VIDEO_FORMAT_INFO_HAS_PALETTE (format)
-      || GST_VIDEO_FORMAT_INFO_IS_TILED (format))
-    return FALSE;
-  for (i = 0; i < GST_VIDEO_FORMAT_INFO_N_COMPONENTS (format); i++) {
-    if (GST_VIDEO_FORMAT_INFO_DEPTH (format, i) != 8
-        || GST_VIDEO_FORMAT_INFO_SHIFT (format, i) != 0)
-      return FALSE;
-  }
-  return TRUE;
-}
 
 static const guint8 *
 find_row (const GstVideoFrame *frame, guint component, guint row)
@@ -105,7 +90,7 @@ look_at_frame (GstVlmScene *scene, const GstVideoFrame *frame, const GstVideoRec
   Reader reader = { .frame = frame };
   guint x, y;
 
-  if (!has_plain_bytes (format)) {
+  if (!gst_vlm_format_has_bytes (format)) {
     reader.deep =
         GST_VIDEO_FORMAT_INFO_DEPTH (gst_video_format_get_info (format->unpack_format), 0) > 8;
     /* Formats that are unpacked by groups of pixels write a whole last group. */
