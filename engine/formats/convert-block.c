@@ -6,8 +6,6 @@
 #include "floats.h"
 #include "half.h"
 
-#include <string.h>
-
 /* Values in a block, and in a slice of it that one job takes: small enough for a core's cache. */
 #define BLOCK_VALUES (2u << 20)
 #define SLICE_VALUES (64u << 10)
@@ -179,12 +177,7 @@ widen_rows (VlmConvertBlock *block, gsize first, gsize n, GError **error)
   if (special < count)
     return fail (block, start + special, vlm_floats_special_name (dtype, raw, special),
         "a finite number", error);
-  if (dtype == VLM_DTYPE_F32)
-    memcpy (values, raw, count * sizeof (gfloat));
-  else if (dtype == VLM_DTYPE_F16)
-    block->kernels->f16_to_f32 (values, (const guint16 *) raw, count);
-  else
-    block->kernels->bf16_to_f32 (values, (const guint16 *) raw, count);
+  vlm_floats_widen (block->kernels, dtype, raw, values, count);
   return TRUE;
 }
 

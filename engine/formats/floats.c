@@ -2,6 +2,8 @@
 
 #include "floats.h"
 
+#include <string.h>
+
 /* Values that are counted before the first of them is searched for: the count has no exit. */
 #define COUNT_AT_ONCE 4096
 
@@ -9,6 +11,18 @@
 #define F32_EXPONENT 0x7f800000u
 #define F16_EXPONENT 0x7c00u
 #define BF16_EXPONENT 0x7f80u
+
+void
+vlm_floats_widen (
+    const VlmKernels *kernels, VlmDType dtype, gconstpointer raw, gfloat *values, gsize n)
+{
+  if (dtype == VLM_DTYPE_F16)
+    kernels->f16_to_f32 (values, raw, n);
+  else if (dtype == VLM_DTYPE_BF16)
+    kernels->bf16_to_f32 (values, raw, n);
+  else
+    memcpy (values, raw, n * sizeof (gfloat));
+}
 
 static gsize
 count_32 (const guint32 *x, gsize n)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Float tensors as they stand in files: the search for values that are no finite numbers. */
+/* Float tensors as they stand in files: f32 of them, and the search for what is no finite number. */
 
 #ifndef VLM_FLOATS_H
 #define VLM_FLOATS_H
 
 #include "tensors.h"
+
+/* n values as f32, exactly. */
+void vlm_floats_widen (
+    const VlmKernels *kernels, VlmDType dtype, gconstpointer raw, gfloat *values, gsize n);
 
 /* How many of n values are NaN or infinite. */
 gsize vlm_floats_count_special (VlmDType dtype, gconstpointer raw, gsize n);

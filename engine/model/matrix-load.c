@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "decoder.h"
+#include "engine/formats/floats.h"
 #include "engine/runtime/alloc.h"
 #include "matrix-private.h"
 
@@ -107,7 +108,7 @@ read_wide (const VlmMatrixLoader *loader, const VlmTensorInfo *info, guint64 row
   if (info->dtype != VLM_DTYPE_QUANTISED) {
     if (!read_raw (loader, info, row, n, raw, error))
       return FALSE;
-    vlm_widen_floats (loader->kernels, info->dtype, raw, wide, n * cols);
+    vlm_floats_widen (loader->kernels, info->dtype, raw, wide, n * cols);
     return TRUE;
   }
   if (!vlm_tensor_source_read_rows (loader->source, info, row, n, rows, loader->cancellable, error))

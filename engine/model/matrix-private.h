@@ -9,8 +9,4 @@
 
 gsize vlm_matrix_get_n_panels (const VlmMatrix *matrix);
 
-/* n values of a tensor of floats, as f32. */
-void vlm_widen_floats (
-    const VlmKernels *kernels, VlmDType dtype, gconstpointer src, gfloat *dst, gsize n);
-
 #endif

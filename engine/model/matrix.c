@@ -2,8 +2,7 @@
 
 #include "matrix.h"
 
-#include <string.h>
-
+#include "engine/formats/floats.h"
 #include "matrix-private.h"
 
 /* Bytes of the rows of x that one job takes: with a panel they should stay in a core's second-level
@@ -40,18 +39,6 @@ vlm_matrix_get_bytes (const VlmMatrix *matrix)
 }
 
 void
-vlm_widen_floats (
-    const VlmKernels *kernels, VlmDType dtype, gconstpointer src, gfloat *dst, gsize n)
-{
-  if (dtype == VLM_DTYPE_F16)
-    kernels->f16_to_f32 (dst, src, n);
-  else if (dtype == VLM_DTYPE_BF16)
-    kernels->bf16_to_f32 (dst, src, n);
-  else
-    memcpy (dst, src, n * sizeof (gfloat));
-}
-
-void
 vlm_matrix_get_row (const VlmMatrix *matrix, const VlmKernels *kernels, guint row, gfloat *out)
 {
   const guint8 *base = matrix->data + row / matrix->panel * matrix->panel_bytes;
@@ -73,7 +60,7 @@ vlm_matrix_get_row (const VlmMatrix *matrix, const VlmKernels *kernels, guint ro
       n = MIN (G_N_ELEMENTS (line), matrix->cols - c);
       for (i = 0; i < n; i++)
         line[i] = src[(c + i) * panel];
-      vlm_widen_floats (kernels, matrix->dtype, line, out + c, n);
+      vlm_floats_widen (kernels, matrix->dtype, line, out + c, n);
     }
   }
 }

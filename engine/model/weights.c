@@ -3,6 +3,7 @@
 #include "weights.h"
 
 #include "bindings.h"
+#include "engine/formats/floats.h"
 
 static gboolean
 fail_memory (const VlmTensorInfo *info, GError **error)
@@ -26,10 +27,7 @@ read_floats (VlmTensorSource *source, const VlmTensorInfo *info, const VlmKernel
     return fail_memory (info, error);
   if (!vlm_tensor_source_read (source, info, 0, raw, info->n_bytes, cancellable, error))
     return FALSE;
-  if (info->dtype == VLM_DTYPE_F16)
-    kernels->f16_to_f32 (out, raw, vlm_tensor_count_values (info));
-  else
-    kernels->bf16_to_f32 (out, raw, vlm_tensor_count_values (info));
+  vlm_floats_widen (kernels, info->dtype, raw, out, vlm_tensor_count_values (info));
   return TRUE;
 }
 
