@@ -91,6 +91,7 @@ typedef enum
 typedef struct
 {
   VlmPrecision precision;
+  const gchar *mmproj; /* the vision part of a GGUF model; NULL: the one beside it */
 } VlmLoadOptions;
 
 /* fraction runs from 0 to 1. Called from the loading thread. */
@@ -109,9 +110,9 @@ VlmModel *vlm_model_load (const gchar *path, const VlmLoadOptions *options,
 /*
  * Looks whether path could be loaded without reading the weights: existence, readability and the
  * presence of the files that a model cannot do without, and a VLM_CPU that names a usable level.
- * Errors: NOT_FOUND, READ, SETTINGS.
+ * mmproj as in VlmLoadOptions. Errors: NOT_FOUND, READ, SETTINGS; FORMAT, UNSUPPORTED for containers.
  */
-gboolean vlm_model_check_path (const gchar *path, GError **error);
+gboolean vlm_model_check_path (const gchar *path, const gchar *mmproj, GError **error);
 
 VlmModel *vlm_model_ref (VlmModel *model);
 void vlm_model_unref (VlmModel *model);
@@ -288,6 +289,7 @@ typedef struct
   VlmWeightType vision_type; /* of those of tower and projector */
   gboolean requantise;       /* integers may be rounded a second time */
   guint n_threads;           /* 0: the CPUs that this process may use */
+  const gchar *mmproj;       /* of the source, as in VlmLoadOptions */
 } VlmConvertOptions;
 
 /*
@@ -309,7 +311,7 @@ gboolean vlm_model_convert (const gchar *source, const gchar *destination,
  * What the model at path is, without reading its weights: a JSON object, whose keys docs/formats.md
  * lists. Errors: those of vlm_model_load (). (transfer full)
  */
-gchar *vlm_model_describe (const gchar *path, GError **error);
+gchar *vlm_model_describe (const gchar *path, const gchar *mmproj, GError **error);
 
 typedef enum
 {
@@ -326,8 +328,8 @@ typedef void (*VlmFindingFunc) (VlmFindingKind kind, const gchar *text, gpointer
  * TRUE when the search came to its end, whatever it found. progress may be NULL.
  * Errors: NOT_FOUND, READ, SETTINGS (VLM_CPU), MEMORY, or G_IO_ERROR_CANCELLED.
  */
-gboolean vlm_model_verify (const gchar *path, VlmFindingFunc finding, VlmProgressFunc progress,
-    gpointer user_data, GCancellable *cancellable, GError **error);
+gboolean vlm_model_verify (const gchar *path, const gchar *mmproj, VlmFindingFunc finding,
+    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error);
 
 G_END_DECLS
 

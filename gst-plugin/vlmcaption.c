@@ -314,7 +314,7 @@ check_model (GstVlmCaption *self)
   path = g_strdup (gst_vlm_settings_get_model (self->settings));
   GST_OBJECT_UNLOCK (self);
 
-  if (!vlm_model_check_path (path, &error)) {
+  if (!vlm_model_check_path (path, NULL, &error)) {
     gst_vlm_message_post_model_error (GST_ELEMENT (self), path, error);
     return FALSE;
   }

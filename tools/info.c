@@ -162,7 +162,7 @@ print_table (const json_t *root)
 gboolean
 info_print (const gchar *path, gboolean json, GError **error)
 {
-  g_autofree gchar *text = vlm_model_describe (path, error);
+  g_autofree gchar *text = vlm_model_describe (path, NULL, error);
   json_t *root;
 
   if (text == NULL)

@@ -40,7 +40,7 @@ run_verification (GCancellable *cancellable, gpointer user_data, GError **error)
   Verification *verification = user_data;
 
   return vlm_model_verify (
-      verification->path, print_finding, show_progress, verification, cancellable, error);
+      verification->path, NULL, print_finding, show_progress, verification, cancellable, error);
 }
 
 gboolean

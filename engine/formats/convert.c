@@ -59,29 +59,16 @@ choose_type (const VlmConvertOptions *options, const VlmInventoryItem *item)
   return options->text_type == VLM_WEIGHT_F16 ? VLM_SLM_F16 : VLM_SLM_INT8;
 }
 
-/* Whether a file of a model's directory may belong to the model. */
+/* Whether the file is one of the model, under whatever name. */
 static gboolean
-is_model_file (const gchar *name)
+is_part_of (const GStatBuf *file, const VlmModelFiles *files)
 {
-  return g_str_has_suffix (name, ".safetensors") || g_str_has_suffix (name, ".json")
-      || g_strv_contains (vlm_slm_file_names, name);
-}
-
-/* Whether the file is one of the model at path, under whatever name. */
-static gboolean
-is_part_of (const GStatBuf *file, const gchar *path)
-{
-  g_autoptr (GDir) directory = g_dir_open (path, 0, NULL);
-  const gchar *name;
+  g_autoptr (GPtrArray) paths = vlm_model_files_list_paths (files);
   GStatBuf status;
+  guint i;
 
-  if (!directory)
-    return g_stat (path, &status) == 0 && status.st_dev == file->st_dev
-        && status.st_ino == file->st_ino;
-  while ((name = g_dir_read_name (directory))) {
-    g_autofree gchar *entry = g_build_filename (path, name, NULL);
-
-    if (is_model_file (name) && g_stat (entry, &status) == 0 && status.st_dev == file->st_dev
+  for (i = 0; i < paths->len; i++) {
+    if (g_stat (paths->pdata[i], &status) == 0 && status.st_dev == file->st_dev
         && status.st_ino == file->st_ino)
       return TRUE;
   }
@@ -90,7 +77,7 @@ is_part_of (const GStatBuf *file, const gchar *path)
 
 /* Only a regular file that is no part of the source may be replaced. */
 static gboolean
-check_destination (const gchar *source, const gchar *destination, GError **error)
+check_destination (const VlmModelFiles *source, const gchar *destination, GError **error)
 {
   GStatBuf status;
 
@@ -103,7 +90,8 @@ check_destination (const gchar *source, const gchar *destination, GError **error
   }
   if (is_part_of (&status, source)) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
-        "%s: is a part of the model at %s, which it would replace", destination, source);
+        "%s: is a part of the model at %s, which it would replace", destination,
+        vlm_model_files_get_path (source));
     return FALSE;
   }
   return TRUE;
@@ -111,13 +99,10 @@ check_destination (const gchar *source, const gchar *destination, GError **error
 
 /* The settings files go over as they are. */
 static gboolean
-add_files (VlmSlmWriter *writer, const gchar *source, GError **error)
+add_files (VlmSlmWriter *writer, const VlmModelFiles *files, GError **error)
 {
-  g_autoptr (VlmModelFiles) files = vlm_model_files_open (source, error);
   guint i;
 
-  if (!files)
-    return FALSE;
   for (i = 0; vlm_slm_file_names[i]; i++) {
     const gchar *name = vlm_slm_file_names[i];
     gboolean large = g_str_equal (name, VLM_HF_TOKENIZER);
@@ -228,17 +213,17 @@ vlm_model_convert (const gchar *source, const gchar *destination, const VlmConve
   VlmCpuLevel level;
   gboolean written;
 
-  if (!check_options (options, error) || !check_destination (source, destination, error)
-      || !vlm_cpu_level_choose (&level, error))
+  if (!check_options (options, error) || !vlm_cpu_level_choose (&level, error))
     return FALSE;
   vlm_kernels_init (&conversion.kernels, level);
-  conversion.inventory = inventory = vlm_inventory_new (source, cancellable, error);
-  if (!inventory)
+  conversion.inventory = inventory =
+      vlm_inventory_new (source, options->mmproj, cancellable, error);
+  if (!inventory || !check_destination (inventory->checkpoint->files, destination, error))
     return FALSE;
   conversion.writer = writer =
       vlm_slm_writer_new (destination, &inventory->checkpoint->config, error);
-  if (!writer || !add_files (writer, source, error) || !add_tensors (&conversion, error)
-      || !vlm_slm_writer_begin (writer, error))
+  if (!writer || !add_files (writer, inventory->checkpoint->files, error)
+      || !add_tensors (&conversion, error) || !vlm_slm_writer_begin (writer, error))
     return FALSE;
 
   conversion.team = vlm_team_new (options->n_threads, cancellable);

@@ -226,7 +226,7 @@ vlm_finish_reason_name (VlmFinishReason reason)
 }
 
 gboolean
-vlm_model_check_path (const gchar *path, GError **error)
+vlm_model_check_path (const gchar *path, const gchar *mmproj, GError **error)
 {
   if (g_str_equal (path, "missing")) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND, "%s: no such directory", path);

@@ -338,7 +338,7 @@ set_groups (VlmModel *model, gsize group)
 static VlmModel *
 load (const gchar *path, VlmPrecision precision)
 {
-  VlmLoadOptions options = { precision };
+  VlmLoadOptions options = { .precision = precision };
   GError *error = NULL;
   VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
 
@@ -404,7 +404,7 @@ convert_and_judge (const Subject *subject, const gchar *source, const gchar *pat
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (types); i++) {
-    VlmConvertOptions options = { types[i], VLM_WEIGHT_INT8, FALSE, 0 };
+    VlmConvertOptions options = { types[i], VLM_WEIGHT_INT8, FALSE, 0, NULL };
 
     vlm_model_convert (source, path, &options, NULL, NULL, NULL, &error);
     g_assert_no_error (error);

@@ -19,7 +19,7 @@ static VlmModel *
 load (VlmPrecision precision)
 {
   g_autofree gchar *path = golden_path (VL_MODEL);
-  const VlmLoadOptions options = { precision };
+  const VlmLoadOptions options = { .precision = precision };
   GError *error = NULL;
   VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
 

@@ -210,7 +210,7 @@ test_load_errors (void)
   g_setenv ("VLM_CPU", "pentium", TRUE);
   expect_load_error (path, VLM_ERROR_SETTINGS, "pentium");
   /* An element is to fail before it starts, not while it loads. */
-  g_assert_false (vlm_model_check_path (path, &error));
+  g_assert_false (vlm_model_check_path (path, NULL, &error));
   g_assert_error (error, VLM_ERROR, VLM_ERROR_SETTINGS);
   g_clear_error (&error);
 #ifdef __x86_64__

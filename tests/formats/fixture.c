@@ -377,7 +377,7 @@ fixture_open (FixtureModel *model)
   VlmCheckpoint *checkpoint;
 
   fixture_save (model);
-  checkpoint = vlm_checkpoint_open (model->directory, &error);
+  checkpoint = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_no_error (error);
   g_assert_nonnull (checkpoint);
   return checkpoint;
@@ -399,7 +399,7 @@ fixture_expect (FixtureModel *model, gint code, const gchar *part, ...)
   va_list args;
 
   fixture_save (model);
-  checkpoint = vlm_checkpoint_open (model->directory, &error);
+  checkpoint = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_null (checkpoint);
   va_start (args, part);
   for (; part != NULL; part = va_arg (args, const gchar *))

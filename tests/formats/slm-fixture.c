@@ -126,7 +126,7 @@ choose_type (const FixtureTensor *tensor, VlmSlmType text_type)
 static void
 convert (FixtureModel *model, const gchar *path, VlmSlmType text_type, const gchar *name)
 {
-  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL);
+  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL, NULL);
   g_autoptr (GError) error = NULL;
   VlmSlmWriter *writer;
   guint i;

@@ -37,7 +37,7 @@ static gboolean
 convert (const gchar *source, const gchar *target, VlmWeightType type, gboolean requantise,
     GError **error)
 {
-  const VlmConvertOptions options = { type, VLM_WEIGHT_AUTO, requantise, 2 };
+  const VlmConvertOptions options = { type, VLM_WEIGHT_AUTO, requantise, 2, NULL };
 
   return vlm_model_convert (source, target, &options, NULL, NULL, NULL, error);
 }
@@ -65,7 +65,7 @@ verify (const gchar *path)
   GPtrArray *problems = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (GError) error = NULL;
 
-  g_assert_true (vlm_model_verify (path, collect, NULL, problems, NULL, &error));
+  g_assert_true (vlm_model_verify (path, NULL, collect, NULL, problems, NULL, &error));
   g_assert_no_error (error);
   return problems;
 }
@@ -119,7 +119,7 @@ test_describe (void)
 
   fixture_save (model);
   must_convert (model->directory, path, VLM_WEIGHT_INT4, FALSE);
-  text = vlm_model_describe (path, &error);
+  text = vlm_model_describe (path, NULL, &error);
   g_assert_no_error (error);
   root = json_loads (text, JSON_REJECT_DUPLICATES, NULL);
   g_assert_cmpstr (json_string_value (json_object_get (root, "format")), ==, "slm");
@@ -128,7 +128,7 @@ test_describe (void)
   g_assert_true (json_is_null (json_object_get (root, "published")));
   json_decref (root);
   fixture_remove (model->directory, "m.slm");
-  g_assert_null (vlm_model_describe (path, &error));
+  g_assert_null (vlm_model_describe (path, NULL, &error));
   g_assert_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND);
 }
 
@@ -166,8 +166,8 @@ test_settings (void)
   g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   g_autofree gchar *part = target_path (model, "config.json");
-  const VlmConvertOptions wrong[] = { { VLM_WEIGHT_AUTO, VLM_WEIGHT_AUTO, FALSE, 0 },
-    { VLM_WEIGHT_INT4, VLM_WEIGHT_INT4, FALSE, 0 } };
+  const VlmConvertOptions wrong[] = { { VLM_WEIGHT_AUTO, VLM_WEIGHT_AUTO, FALSE, 0, NULL },
+    { VLM_WEIGHT_INT4, VLM_WEIGHT_INT4, FALSE, 0, NULL } };
   g_autoptr (GError) own = NULL;
   guint i;
 
@@ -218,7 +218,7 @@ count_entries (const gchar *directory)
 static void
 test_cancel (void)
 {
-  static const VlmConvertOptions options = { VLM_WEIGHT_INT4, VLM_WEIGHT_AUTO, FALSE, 1 };
+  static const VlmConvertOptions options = { VLM_WEIGHT_INT4, VLM_WEIGHT_AUTO, FALSE, 1, NULL };
   g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   guint n_entries, limit;
@@ -254,7 +254,7 @@ test_cancel (void)
 static void
 put_float (const FixtureModel *model, const gchar *name, guint index, gfloat value)
 {
-  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL);
+  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL, NULL);
   const VlmTensorInfo *info = vlm_tensor_source_lookup (checkpoint->tensors, name);
   FILE *file = g_fopen (vlm_tensor_source_get_path (checkpoint->tensors, info), "r+be");
 
@@ -345,12 +345,13 @@ test_no_model (void)
   g_autoptr (FixtureModel) model = new_model (FALSE);
   g_autoptr (GError) error = NULL;
 
-  g_assert_false (vlm_model_verify (directory, collect, NULL, NULL, NULL, &error));
+  g_assert_false (vlm_model_verify (directory, NULL, collect, NULL, NULL, NULL, &error));
   g_assert_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND);
   g_clear_error (&error);
   fixture_save (model);
   g_cancellable_cancel (cancellable);
-  g_assert_false (vlm_model_verify (model->directory, collect, NULL, NULL, cancellable, &error));
+  g_assert_false (
+      vlm_model_verify (model->directory, NULL, collect, NULL, NULL, cancellable, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
   fixture_directory_remove (g_steal_pointer (&directory));
 }

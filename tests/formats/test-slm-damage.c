@@ -500,7 +500,7 @@ test_unused_tensor (void)
   g_autofree gchar *path = g_build_filename (model->directory, "victim.slm", NULL);
   g_autofree gchar *copy = g_build_filename (model->directory, "copy.slm", NULL);
   const gchar *name = "model.vision_tower.vision_model.head.probe";
-  const VlmConvertOptions options = { VLM_WEIGHT_INT8, VLM_WEIGHT_AUTO, FALSE, 1 };
+  const VlmConvertOptions options = { VLM_WEIGHT_INT8, VLM_WEIGHT_AUTO, FALSE, 1, NULL };
   g_autoptr (SlmParts) parts = NULL;
   g_autoptr (GError) error = NULL, other = NULL;
   VlmModel *loaded;
@@ -533,7 +533,7 @@ expect_checkpoint_lie (Lie lie, gint code, const gchar *part)
   parts = slm_parts_load (path);
   lie (parts);
   slm_parts_save (parts, path);
-  g_assert_null (vlm_checkpoint_open (path, &error));
+  g_assert_null (vlm_checkpoint_open (path, NULL, &error));
   fixture_assert_message (error, code, part);
   fixture_assert_message (error, code, "victim.slm");
 }
@@ -564,9 +564,9 @@ expect_unknown (gconstpointer bytes, gsize size, const gchar *part)
   g_autoptr (GError) checked = NULL, opened = NULL;
 
   fixture_write (directory, "thing", bytes, size);
-  g_assert_false (vlm_model_check_path (path, &checked));
+  g_assert_false (vlm_model_check_path (path, NULL, &checked));
   fixture_assert_message (checked, VLM_ERROR_UNSUPPORTED, part);
-  g_assert_null (vlm_checkpoint_open (path, &opened));
+  g_assert_null (vlm_checkpoint_open (path, NULL, &opened));
   fixture_assert_message (opened, VLM_ERROR_UNSUPPORTED, part);
   fixture_directory_remove (directory);
 }
@@ -584,7 +584,7 @@ test_unknown_files (void)
   expect_unknown ("\200\0\0\0\0\0\0\0", 8, "begins with 80 00");
 
   fixture_save (model);
-  g_assert_false (vlm_model_check_path (path, &error));
+  g_assert_false (vlm_model_check_path (path, NULL, &error));
   fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "by naming their directory");
 }
 
@@ -599,7 +599,7 @@ test_plain_integers (void)
   fixture_save (model);
   fixture_write_raw (
       model->directory, "model.safetensors", strlen (header), header, strlen (header), 8);
-  g_assert_null (vlm_checkpoint_open (model->directory, &error));
+  g_assert_null (vlm_checkpoint_open (model->directory, NULL, &error));
   fixture_assert_message (
       error, VLM_ERROR_UNSUPPORTED, "tensor x has dtype I8, expected F32, F16 or BF16");
 }

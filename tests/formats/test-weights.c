@@ -35,7 +35,7 @@ load_path (const gchar *path, VlmPrecision precision, GError **error)
   Loaded *loaded = g_new0 (Loaded, 1);
 
   g_assert_cmpint (vlm_kernels_init (&loaded->kernels, VLM_CPU_SCALAR), ==, 0);
-  loaded->checkpoint = vlm_checkpoint_open (path, error);
+  loaded->checkpoint = vlm_checkpoint_open (path, NULL, error);
   if (loaded->checkpoint != NULL)
     loaded->weights =
         vlm_weights_load (loaded->checkpoint, &loaded->kernels, precision, NULL, NULL, NULL, error);
@@ -561,7 +561,7 @@ test_integers_for_floats (void)
   g_assert_null (load_path (path, VLM_PRECISION_AUTO, &error));
   fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, positions);
   fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "integers of 8 bits, expected floats");
-  g_assert_true (vlm_model_verify (path, on_problem, NULL, problems, NULL, NULL));
+  g_assert_true (vlm_model_verify (path, NULL, on_problem, NULL, problems, NULL, NULL));
   g_assert_cmpstr (problems->str, ==, error->message);
 }
 
