@@ -33,7 +33,7 @@ fuzz_run () {
   shift
   mkdir -p "$fuzz_build/seeds/$target" "tests/fuzz/inputs/$target"
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 G_SLICE=always-malloc \
-    $fuzz_build/tests/fuzz/fuzz-"$target" -timeout=10 -malloc_limit_mb=$fuzz_malloc_limit \
+    $fuzz_build/tests/fuzz/fuzz-"$target" -timeout=60 -malloc_limit_mb=$fuzz_malloc_limit \
     -max_len="${fuzz_sizes[$target]}" -artifact_prefix="$fuzz_build/$target-" -verbosity=0 \
     -print_final_stats=1 "$@"
 }
