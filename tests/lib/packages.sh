@@ -18,6 +18,9 @@ packages_test="python3 python3-gi python3-gst-1.0 python3-jinja2 python3-pil gir
   gir1.2-gst-plugins-base-1.0 make dpkg-dev debhelper mmdebstrap"
 packages_cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
+# To build and run the fuzz targets.
+packages_fuzz="clang libclang-rt-dev"
+
 # To build GLib, GStreamer and its plugins for tests/tsan.sh.
 packages_tsan="dpkg-dev flex bison libffi-dev zlib1g-dev liborc-0.4-dev libpango1.0-dev libjpeg-dev
   gperf libexpat1-dev libfreetype-dev uuid-dev"
