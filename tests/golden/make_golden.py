@@ -21,6 +21,7 @@ import torch  # noqa: E402
 
 import golden_cases  # noqa: E402
 import golden_chat  # noqa: E402
+import golden_gguf  # noqa: E402
 import golden_image  # noqa: E402
 import golden_quant  # noqa: E402
 import golden_sampling  # noqa: E402
@@ -61,7 +62,7 @@ def make_manifest(out, args):
             total += len(data)
             files[os.path.relpath(path, out)] = [len(data), sha256(data)]
     assert total < 12 << 20, total
-    packages = ("torch", "torchvision", "transformers", "tokenizers", "safetensors", "numpy", "pillow")
+    packages = ("torch", "torchvision", "transformers", "tokenizers", "safetensors", "numpy", "pillow", "gguf")
     write_json(os.path.join(out, "manifest.json"), {
         "python": platform.python_version(), "machine": platform.machine(),
         "versions": {p: version(p) for p in packages},
@@ -80,6 +81,7 @@ PARTS = {
     "models": make_models,
     "quant": golden_quant.make_quant,
     "quantised": make_quantised,
+    "gguf": golden_gguf.make_gguf,
     "manifest": make_manifest,
 }
 
