@@ -426,17 +426,26 @@ place_tensors (const Scanner *scanner, guint64 start, guint64 alignment, GError 
   return TRUE;
 }
 
+/* All before the first key. */
+static gboolean
+scan_start (Scanner *scanner, guint64 *n_tensors, guint64 *n_keys, GError **error)
+{
+  if (!scan_version (scanner, error)
+      || !scan_count (
+          scanner, "number of tensors", VLM_GGUF_MAX_TENSORS, MIN_TENSOR, n_tensors, error)
+      || !scan_count (scanner, "number of keys", VLM_GGUF_MAX_KEYS, MIN_KEY, n_keys, error))
+    return FALSE;
+  scanner->what = "key";
+  return TRUE;
+}
+
 static gboolean
 scan (Scanner *scanner, GError **error)
 {
   guint64 n_tensors, n_keys, alignment, i;
 
-  if (!scan_version (scanner, error)
-      || !scan_count (
-          scanner, "number of tensors", VLM_GGUF_MAX_TENSORS, MIN_TENSOR, &n_tensors, error)
-      || !scan_count (scanner, "number of keys", VLM_GGUF_MAX_KEYS, MIN_KEY, &n_keys, error))
+  if (!scan_start (scanner, &n_tensors, &n_keys, error))
     return FALSE;
-  scanner->what = "key";
   for (i = 0; i < n_keys; i++) {
     if (!scan_key (scanner, error))
       return FALSE;
@@ -451,20 +460,70 @@ scan (Scanner *scanner, GError **error)
           scanner, (scanner->at + alignment - 1) / alignment * alignment, alignment, error);
 }
 
+/* Opens the file with nothing of it read. */
+static gboolean
+scanner_init (Scanner *scanner, VlmGgufHeader *header, const gchar *path, GError **error)
+{
+  header->file = vlm_file_open (path, NULL, error);
+  if (!header->file)
+    return FALSE;
+  header->names = g_string_chunk_new (4096);
+  header->keys = g_array_new (FALSE, FALSE, sizeof (VlmGgufKey));
+  header->tensors = g_array_new (FALSE, FALSE, sizeof (VlmGgufTensor));
+  *scanner = (Scanner){ .header = header, .path = path, .size = vlm_file_get_size (header->file) };
+  return TRUE;
+}
+
 VlmGgufHeader *
 vlm_gguf_header_open (const gchar *path, GError **error)
 {
   g_autoptr (VlmGgufHeader) header = g_new0 (VlmGgufHeader, 1);
-  Scanner scanner = { .header = header, .path = path };
+  Scanner scanner;
 
-  header->file = vlm_file_open (path, NULL, error);
-  if (!header->file)
+  if (!scanner_init (&scanner, header, path, error) || !scan (&scanner, error))
     return NULL;
-  header->names = g_string_chunk_new (4096);
-  header->keys = g_array_new (FALSE, FALSE, sizeof (VlmGgufKey));
-  header->tensors = g_array_new (FALSE, FALSE, sizeof (VlmGgufTensor));
-  scanner.size = vlm_file_get_size (header->file);
-  return scan (&scanner, error) ? g_steal_pointer (&header) : NULL;
+  return g_steal_pointer (&header);
+}
+
+/* The key that was scanned last, if it is called name and is text. (transfer full) */
+static gchar *
+last_text (const VlmGgufHeader *header, const gchar *name)
+{
+  const VlmGgufKey *key = &g_array_index (header->keys, VlmGgufKey, header->keys->len - 1);
+  const gchar *text = (const gchar *) header->bytes + key->at + sizeof (guint64);
+  gsize length = key->value.n_bytes - sizeof (guint64);
+
+  if (strcmp (key->name, name) || key->value.type != VLM_GGUF_STRING
+      || !g_utf8_validate_len (text, length, NULL))
+    return NULL;
+  return g_strndup (text, length);
+}
+
+gboolean
+vlm_gguf_peek (const gchar *path, gchar **architecture, gchar **type, GError **error)
+{
+  g_autoptr (VlmGgufHeader) header = g_new0 (VlmGgufHeader, 1);
+  g_autofree gchar *found_architecture = NULL, *found_type = NULL;
+  guint64 n_tensors, n_keys, i;
+  Scanner scanner;
+
+  if (!scanner_init (&scanner, header, path, error)
+      || !scan_start (&scanner, &n_tensors, &n_keys, error))
+    return FALSE;
+  for (i = 0; i < n_keys && !(found_architecture && found_type); i++) {
+    if (!scan_key (&scanner, error))
+      return FALSE;
+    if (!found_architecture)
+      found_architecture = last_text (header, VLM_GGUF_ARCHITECTURE_KEY);
+    if (!found_type)
+      found_type = last_text (header, VLM_GGUF_TYPE_KEY);
+    /* Writers put those two before the vocabulary, which is long. */
+    if (g_str_has_prefix (scanner.name, "tokenizer."))
+      break;
+  }
+  *architecture = g_steal_pointer (&found_architecture);
+  *type = g_steal_pointer (&found_type);
+  return TRUE;
 }
 
 void

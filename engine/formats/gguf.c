@@ -161,6 +161,16 @@ sort_tensors (VlmGguf *gguf, GError **error)
 
 /* ---- The whole ---------------------------------------------------------------------------- */
 
+gboolean
+vlm_gguf_probe (const gchar *path)
+{
+  g_autoptr (VlmFile) file = vlm_file_open (path, NULL, NULL);
+  gchar magic[sizeof (VLM_GGUF_MAGIC) - 1];
+
+  return file && vlm_file_read (file, 0, magic, sizeof (magic), NULL, NULL)
+      && !memcmp (magic, VLM_GGUF_MAGIC, sizeof (magic));
+}
+
 VlmGguf *
 vlm_gguf_open (const gchar *path, GError **error)
 {

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "gguf-tokenizer-fixture.h"
+#include "tests/engine/test-text-toy.h"
+
 /* Parts of names; the longest that fits is replaced. */
 static const gchar *const replacements[][2] = {
   { "model.language_model.", "" },
@@ -104,8 +107,8 @@ put_tensor (GgufWriter *writer, const FixtureTensor *tensor)
   gguf_add_tensor (writer, name, types[tensor->dtype], rank, dims, bytes->data, bytes->len);
 }
 
-static void
-put_tensors (GgufWriter *writer, const FixtureModel *model, gboolean vision)
+void
+gguf_model_put_tensors (GgufWriter *writer, const FixtureModel *model, gboolean vision)
 {
   guint i;
 
@@ -119,20 +122,76 @@ put_tensors (GgufWriter *writer, const FixtureModel *model, gboolean vision)
   }
 }
 
+FixtureModel *
+gguf_model_new (gboolean has_vision)
+{
+  static const gchar *const tokens[] = { "<|im_start|>", "<|image_start|>", "<|image_end|>" };
+  FixtureModel *model = fixture_model_new (has_vision);
+  g_autofree gchar *embedding =
+      g_strdup_printf ("model.%sembed_tokens.weight", has_vision ? "language_model." : "");
+  gint last = 0;
+  gsize i;
+
+  for (i = 0; i < G_N_ELEMENTS (tokens); i++)
+    last = toy_add_token (model->tokenizer, tokens[i], TRUE);
+  json_object_set_new (fixture_text (model), "vocab_size", json_integer (last + 1));
+  fixture_find (model, embedding)->shape[0] = last + 1;
+  return model;
+}
+
+static void
+put_text_keys (GgufWriter *writer, const FixtureModel *model)
+{
+  static const gint32 kv_heads[] = { 0, 1 };
+
+  gguf_put_string (writer, "general.architecture", "lfm2");
+  gguf_put_string (writer, "general.type", "model");
+  gguf_put_u32 (writer, "lfm2.block_count", 2);
+  gguf_put_u32 (writer, "lfm2.context_length", 128000);
+  gguf_put_u32 (writer, "lfm2.embedding_length", 16);
+  gguf_put_u32 (writer, "lfm2.feed_forward_length", 16);
+  gguf_put_u32 (writer, "lfm2.attention.head_count", 2);
+  gguf_put_i32s (writer, "lfm2.attention.head_count_kv", kv_heads, 2);
+  gguf_put_f32 (writer, "lfm2.attention.layer_norm_rms_epsilon", 1e-6f);
+  gguf_put_f32 (writer, "lfm2.rope.freq_base", 10000);
+  gguf_put_u32 (writer, "lfm2.shortconv.l_cache", 3);
+  gguf_put_tokenizer (writer, model->tokenizer);
+  gguf_put_u32 (writer, "tokenizer.ggml.bos_token_id", model->bos_id);
+  gguf_put_u32 (writer, "tokenizer.ggml.eos_token_id", model->im_end_id);
+}
+
 GgufWriter *
-gguf_model_text (FixtureModel *model, gboolean keys)
+gguf_model_text (const FixtureModel *model)
 {
   GgufWriter *writer = gguf_writer_new ();
 
-  put_tensors (writer, model, FALSE);
+  put_text_keys (writer, model);
+  gguf_model_put_tensors (writer, model, FALSE);
   return writer;
 }
 
 GgufWriter *
-gguf_model_vision (FixtureModel *model, gboolean keys)
+gguf_model_vision (const FixtureModel *model)
 {
+  static const gfloat half[] = { 0.5f, 0.5f, 0.5f };
   GgufWriter *writer = gguf_writer_new ();
 
-  put_tensors (writer, model, TRUE);
+  gguf_put_string (writer, "general.architecture", "clip");
+  gguf_put_string (writer, "general.type", "mmproj");
+  gguf_put_bool (writer, "clip.has_vision_encoder", TRUE);
+  gguf_put_string (writer, "clip.projector_type", "lfm2");
+  gguf_put_bool (writer, "clip.use_gelu", TRUE);
+  gguf_put_u32 (writer, "clip.vision.image_size", 256);
+  gguf_put_u32 (writer, "clip.vision.patch_size", 2);
+  gguf_put_u32 (writer, "clip.vision.embedding_length", 16);
+  gguf_put_u32 (writer, "clip.vision.feed_forward_length", 24);
+  gguf_put_u32 (writer, "clip.vision.block_count", 1);
+  gguf_put_u32 (writer, "clip.vision.attention.head_count", 2);
+  gguf_put_f32 (writer, "clip.vision.attention.layer_norm_epsilon", 1e-6f);
+  gguf_put_u32 (writer, "clip.vision.projection_dim", 16);
+  gguf_put_f32s (writer, "clip.vision.image_mean", half, 3);
+  gguf_put_f32s (writer, "clip.vision.image_std", half, 3);
+  gguf_put_u32 (writer, "clip.vision.projector.scale_factor", 2);
+  gguf_model_put_tensors (writer, model, TRUE);
   return writer;
 }

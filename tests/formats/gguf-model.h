@@ -13,8 +13,14 @@
 /* What a tensor of the model is called in its GGUF file. (transfer full) */
 gchar *gguf_model_name (const gchar *name);
 
-/* Writers with all tensors of the part; with keys: all settings too. (transfer full) */
-GgufWriter *gguf_model_text (FixtureModel *model, gboolean keys);
-GgufWriter *gguf_model_vision (FixtureModel *model, gboolean keys);
+/* Its tokens are those of a chat, and as many as there are rows of the embedding. */
+FixtureModel *gguf_model_new (gboolean has_vision);
+
+/* Writers with the settings and tensors of the text part, and of the vision part. (transfer full) */
+GgufWriter *gguf_model_text (const FixtureModel *model);
+GgufWriter *gguf_model_vision (const FixtureModel *model);
+
+/* Only the tensors, of one part. */
+void gguf_model_put_tensors (GgufWriter *writer, const FixtureModel *model, gboolean vision);
 
 #endif

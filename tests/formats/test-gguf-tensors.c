@@ -64,8 +64,8 @@ check_tensor (VlmTensorSource *source, const FixtureTensor *tensor)
 static void
 check_model (FixtureModel *model, gboolean has_vision)
 {
-  g_autoptr (GgufWriter) text = gguf_model_text (model, FALSE);
-  g_autoptr (GgufWriter) vision = gguf_model_vision (model, FALSE);
+  g_autoptr (GgufWriter) text = gguf_model_text (model);
+  g_autoptr (GgufWriter) vision = gguf_model_vision (model);
   g_autoptr (VlmGguf) text_file = open_writer (text, model->directory, GGUF_MODEL_TEXT);
   g_autoptr (VlmGguf) vision_file = open_writer (vision, model->directory, GGUF_MODEL_VISION);
   g_autoptr (GError) error = NULL;
@@ -130,12 +130,12 @@ test_split (void)
 
   for (part = 0; part < 2; part++) {
     g_autofree gchar *name = g_strdup_printf ("m-%05u-of-00002.gguf", part + 1);
-    g_autoptr (GgufWriter) writer = NULL;
+    g_autoptr (GgufWriter) writer = gguf_writer_new ();
 
     model->tensors = g_ptr_array_new ();
     for (i = part ? 5 : 0; i < (part ? all->len : 5); i++)
       g_ptr_array_add (model->tensors, g_ptr_array_index (all, i));
-    writer = gguf_model_text (model, FALSE);
+    gguf_model_put_tensors (writer, model, FALSE);
     gguf_put_u16 (writer, "split.no", part);
     gguf_put_u16 (writer, "split.count", 2);
     gguf_writer_save (writer, model->directory, name);
