@@ -160,9 +160,9 @@ print_table (const json_t *root)
 }
 
 gboolean
-info_print (const gchar *path, gboolean json, GError **error)
+info_print (const gchar *path, const gchar *mmproj, gboolean json, GError **error)
 {
-  g_autofree gchar *text = vlm_model_describe (path, NULL, error);
+  g_autofree gchar *text = vlm_model_describe (path, mmproj, error);
   json_t *root;
 
   if (text == NULL)

@@ -30,7 +30,7 @@
   "  synth --preset NAME [--seed N] [--outliers N] DIR\n"                                          \
   "                              Write a full-size checkpoint of random weights\n"                 \
   "\n"                                                                                             \
-  "MODEL is a directory as hf download leaves it, or a .slm file."
+  "MODEL is a directory as hf download leaves it, a .slm file, or the text file of a GGUF model."
 
 #define DESCRIPTION                                                                                \
   "convert takes f16, int8 (one scale a row) or int4 (one scale for 64 values). Tower and\n"       \
@@ -51,7 +51,7 @@
 typedef struct
 {
   gboolean json, version, requantise;
-  gchar *preset, *type, *vision_type;
+  gchar *preset, *type, *vision_type, *mmproj;
   gint64 seed;
   gint threads, outliers;
   VlmConvertOptions convert; /* type, vision_type, requantise and threads, understood */
@@ -105,6 +105,7 @@ understand_convert (Options *options, GError **error)
     return wrong (error, "--threads is out of range, expected 0 to 1024");
   options->convert.requantise = options->requantise;
   options->convert.n_threads = (guint) options->threads;
+  options->convert.mmproj = options->mmproj;
   return convert_parse_type ("type", options->type, &options->convert.text_type, error)
       && (options->vision_type == NULL
           || convert_parse_type (
@@ -119,6 +120,8 @@ parse (Options *options, gint argc, gchar **argv, GError **error)
   g_autofree gchar *preset_help = g_strdup_printf ("synth: one of %s", presets);
   const GOptionEntry entries[] = {
     { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print JSON; texts are JSON strings", NULL },
+    { "mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
+        "info, verify, convert: vision part of a GGUF model; without, the one beside it", "FILE" },
     { "type", 't', 0, G_OPTION_ARG_STRING, &options->type, "convert: f16, int8 or int4", "TYPE" },
     { "vision-type", 0, 0, G_OPTION_ARG_STRING, &options->vision_type,
         "convert: f16 or int8, of tower and projector", "TYPE" },
@@ -151,9 +154,9 @@ run (const Options *options, GError **error)
   g_autoptr (VlmTokenizer) tokenizer = NULL;
 
   if (strcmp (command, "info") == 0)
-    return info_print (path, options->json, error);
+    return info_print (path, options->mmproj, options->json, error);
   if (strcmp (command, "verify") == 0)
-    return verify_model (path, error);
+    return verify_model (path, options->mmproj, error);
   if (strcmp (command, "convert") == 0)
     return convert_model (path, options->words[2], &options->convert, error);
   if (strcmp (command, "synth") == 0)
@@ -190,6 +193,7 @@ main (int argc, char **argv)
   g_free (options.preset);
   g_free (options.type);
   g_free (options.vision_type);
+  g_free (options.mmproj);
   g_strfreev (options.words);
   return status;
 }

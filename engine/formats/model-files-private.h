@@ -12,7 +12,8 @@
 typedef struct
 {
   const gchar *format;
-  guint version;
+  guint version;                        /* of the format; 0: it has none, or get_version tells it */
+  guint (*get_version) (gpointer data); /* or NULL */
   void (*list_paths) (gpointer data, GPtrArray *paths);
   gboolean (*has) (gpointer data, const gchar *name);
   gchar *(*describe) (gpointer data, const gchar *name);
@@ -34,5 +35,20 @@ VlmModelFiles *vlm_hf_files_open (const gchar *path, GError **error);
 
 /* A .slm file; see vlm_slm_open () for errors. (transfer full) */
 VlmModelFiles *vlm_slm_files_open (const gchar *path, GError **error);
+
+/*
+ * A GGUF text file, and the vision part: mmproj, or else the only one beside it, or none. path: as
+ * the model was given. (transfer full)
+ * VLM_ERROR_FORMAT also when a part is given as the other one; VLM_ERROR_SETTINGS when there are
+ * several vision parts to choose from.
+ */
+VlmModelFiles *vlm_gguf_files_open (
+    const gchar *path, const gchar *text, const gchar *mmproj, GError **error);
+
+/*
+ * The GGUF text file in a directory, in *text; NULL when there is none. (transfer full)
+ * VLM_ERROR_SETTINGS when there are several, VLM_ERROR_NOT_FOUND when only a vision part is there.
+ */
+gboolean vlm_gguf_files_find (const gchar *directory, gchar **text, GError **error);
 
 #endif

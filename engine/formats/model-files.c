@@ -4,6 +4,8 @@
 
 #include "engine/vlm.h"
 #include "file.h"
+#include "gguf.h"
+#include "safetensors.h"
 
 struct _VlmModelFiles
 {
@@ -36,12 +38,29 @@ check_mmproj (const gchar *path, const gchar *mmproj, GError **error)
   return FALSE;
 }
 
+/* Whether a directory holds the weights of a Hugging Face model. */
+static gboolean
+has_safetensors (const gchar *directory)
+{
+  return vlm_file_exists (directory, VLM_SAFETENSORS_FILE)
+      || vlm_file_exists (directory, VLM_SAFETENSORS_INDEX);
+}
+
 VlmModelFiles *
 vlm_model_files_open (const gchar *path, const gchar *mmproj, GError **error)
 {
-  g_autoptr (VlmModelFiles) files = vlm_path_is_directory (path) ? vlm_hf_files_open (path, error)
-                                                                 : vlm_slm_files_open (path, error);
+  gboolean directory = vlm_path_is_directory (path);
+  g_autoptr (VlmModelFiles) files = NULL;
+  g_autofree gchar *text = NULL;
 
+  if (directory && !vlm_path_is_resource (path) && !has_safetensors (path)
+      && !vlm_gguf_files_find (path, &text, error))
+    return NULL;
+  if (!directory && vlm_gguf_probe (path))
+    text = g_strdup (path);
+  if (text)
+    return vlm_gguf_files_open (path, text, mmproj, error);
+  files = directory ? vlm_hf_files_open (path, error) : vlm_slm_files_open (path, error);
   return files && check_mmproj (path, mmproj, error) ? g_steal_pointer (&files) : NULL;
 }
 
@@ -77,7 +96,8 @@ vlm_model_files_get_format (const VlmModelFiles *files)
 guint
 vlm_model_files_get_version (const VlmModelFiles *files)
 {
-  return files->class->version;
+  return files->class->get_version ? files->class->get_version (files->data)
+                                   : files->class->version;
 }
 
 GPtrArray *

@@ -95,7 +95,7 @@ class Reference:
     """A loaded checkpoint: float32, CPU, eager attention."""
 
     def __init__(self, folder, name):
-        text_only = gm.MODELS[name].get("text_only", False)
+        text_only = gm.SPECS[name].get("text_only", False)
         auto = AutoModelForCausalLM if text_only else AutoModelForImageTextToText
         self.model, info = auto.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)

@@ -159,6 +159,31 @@ MODELS = {
     },
 }
 
+# Those of which there are only GGUF files (golden_gguf_model.py): all rows are multiples of 32, and the
+# image settings are the ones that the engine takes where a file has none.
+GGUF_MODELS = {
+    "gguf": {
+        "about": "LFM2.5-VL in small: projector without norm, one KV head for two heads, bilinear",
+        "seed": 88, "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
+        "config": {"projector_hidden_size": 64, "projector_use_layernorm": False},
+        "text": _text(num_hidden_layers=3, layer_types=kinds("cac"), intermediate_size=128,
+                      block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=32, intermediate_size=64, num_attention_heads=2),
+    },
+    "gguf-norm": {
+        "about": "LFM2-VL in small: projector with norm, as many KV heads as heads, bicubic",
+        "seed": 99, "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
+        "config": {"projector_hidden_size": 96, "projector_use_layernorm": True},
+        "text": _text(num_hidden_layers=3, layer_types=kinds("cca"), num_key_value_heads=2,
+                      intermediate_size=96, block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 500000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=32, intermediate_size=96, num_attention_heads=1),
+        "processor": {"resample": 3},
+    },
+}
+SPECS = {**MODELS, **GGUF_MODELS}
+
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 TOKENIZERS = {"standard": lambda: vocab.standard(1280, 1, 6000), "moved": lambda: vocab.moved(560, 2, 6000)}
 
@@ -271,7 +296,7 @@ def add_vision(w, vision, prefix):
 
 def weights_of(name, config):
     """All tensors of a checkpoint, in its dtype, under the names that its files use."""
-    spec = MODELS[name]
+    spec = SPECS[name]
     w = Weights(spec["seed"])
     if spec.get("text_only"):
         add_text(w, config, "model.", True)
@@ -327,7 +352,7 @@ def write_processor(folder, spec):
 
 def write_checkpoint(folder, name, reference=False):
     """One Hugging Face directory; `reference` keeps the spelling that transformers reads."""
-    spec = MODELS[name]
+    spec = SPECS[name]
     os.makedirs(folder, exist_ok=True)
     tokenizer = TOKENIZERS[spec["tokenizer"]]()
     config = config_of(spec, tokenizer)
