@@ -1,6 +1,7 @@
 """Little checkpoints as GGUF pairs, written by the gguf package, and what the reference makes of their values."""
 
 import os
+import subprocess
 
 import gguf
 import numpy as np
@@ -17,6 +18,10 @@ FILES = {
     "gguf-q8_0": ("gguf", Type.Q8_0, Type.Q8_0, "token_embd_norm"),
     "gguf-q4_0": ("gguf-norm", Type.Q4_0, Type.Q8_0, "output_norm"),
 }
+
+# The K types come from llama.cpp's own quantiser, once: the text file is committed, and made anew only where
+# LLAMA_QUANTIZE names the program. name: the checkpoint, type of the text file, type of vision matrices
+QUANTISED_FILES = {"gguf-q4_k_m": ("gguf-k", "Q4_K_M", Type.Q8_0)}
 
 CASES = [
     golden_cases.case("text", system=golden_cases.SYSTEM),
@@ -170,13 +175,45 @@ def write_pair(folder, name, config, tokenizer):
     return values
 
 
+def quantise_text(folder, scratch, name, config, tokenizer):
+    """model-TYPE.gguf and its vision part; the halves that the program starts from are not kept."""
+    model, text_type, vision_type = QUANTISED_FILES[name]
+    FILES[name] = (model, Type.F16, vision_type, "token_embd_norm")
+    values = write_pair(scratch, name, config, tokenizer)
+    vision = "mmproj-%s.gguf" % vision_type.name
+    os.makedirs(folder, exist_ok=True)
+    os.replace(os.path.join(scratch, vision), os.path.join(folder, vision))
+    path = os.path.join(folder, "model-%s.gguf" % text_type)
+    if os.environ.get("LLAMA_QUANTIZE"):
+        subprocess.run([os.environ["LLAMA_QUANTIZE"], os.path.join(scratch, "model-F16.gguf"), path, text_type, "1"],
+                       check=True)
+    read_back(path, values)
+    return values
+
+
+def read_back(path, values):
+    """The values of a text file, in place of those of the same tensors."""
+    stored = {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
+    for name, value in values.items():
+        in_vision, there = gguf_name(name, "token_embd_norm")
+        if not in_vision:
+            tensor = stored.pop(there)
+            array = np.array(gguf.dequantize(tensor.data, tensor.tensor_type)).reshape(value.shape)
+            values[name] = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+    assert not stored, list(stored)
+
+
 def make_gguf_model(out, scratch, name):
     """Writes models/<name>/ and its cases."""
     print(name)
-    model = FILES[name][0]
-    folder = os.path.join(scratch, "reference", name)
+    model = (FILES.get(name) or QUANTISED_FILES[name])[0]
+    folder, target = os.path.join(scratch, "reference", name), os.path.join(out, "models", name)
     config = gm.write_checkpoint(folder, model, reference=True)
-    values = write_pair(os.path.join(out, "models", name), name, config, gm.TOKENIZERS[gm.SPECS[model]["tokenizer"]]())
+    tokenizer = gm.TOKENIZERS[gm.SPECS[model]["tokenizer"]]()
+    if name in QUANTISED_FILES:
+        values = quantise_text(target, os.path.join(scratch, "halves"), name, config, tokenizer)
+    else:
+        values = write_pair(target, name, config, tokenizer)
     gm.save(values, os.path.join(folder, "model.safetensors"))
     reference = golden_cases.Reference(folder, model)
     golden_cases.write_cases(out, name, {

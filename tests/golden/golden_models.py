@@ -181,6 +181,16 @@ GGUF_MODELS = {
         "vision": _vision(hidden_size=32, intermediate_size=96, num_attention_heads=1),
         "processor": {"resample": 3},
     },
+    "gguf-k": {
+        "about": "rows of 256, as the blocks of the K types need them; two attention layers, of which the quantiser "
+                 "gives one more bits, heads of 64",
+        "seed": 111, "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
+        "config": {"projector_hidden_size": 64, "projector_use_layernorm": False},
+        "text": _text(hidden_size=256, num_hidden_layers=4, layer_types=kinds("caca"), num_attention_heads=4,
+                      num_key_value_heads=2, intermediate_size=256, block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=32, intermediate_size=64, num_attention_heads=1),
+    },
 }
 SPECS = {**MODELS, **GGUF_MODELS}
 

@@ -50,7 +50,7 @@ def make_quantised(out, args):
 
 def make_gguf_models(out, args):
     with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
-        for name in wanted(args, golden_gguf_model.FILES):
+        for name in wanted(args, [*golden_gguf_model.FILES, *golden_gguf_model.QUANTISED_FILES]):
             golden_gguf_model.make_gguf_model(out, scratch, name)
 
 
