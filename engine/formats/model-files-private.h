@@ -22,6 +22,8 @@ typedef struct
   gboolean (*check_weights) (gpointer data, GError **error);                         /* or NULL */
   gboolean (*verify) (gpointer data, GCancellable *cancellable, GError **error);     /* or NULL */
   gboolean (*check_config) (gpointer data, const VlmConfig *config, GError **error); /* or NULL */
+  gboolean (*check_tokenizer) (
+      gpointer data, const VlmTokenizer *tokenizer, GError **error); /* or NULL */
   VlmTensorSource *(*open_tensors) (gpointer data, GError **error);
   void (*free) (gpointer data);
 } VlmModelFilesClass;
@@ -50,5 +52,8 @@ VlmModelFiles *vlm_gguf_files_open (
  * VLM_ERROR_SETTINGS when there are several, VLM_ERROR_NOT_FOUND when only a vision part is there.
  */
 gboolean vlm_gguf_files_find (const gchar *directory, gchar **text, GError **error);
+
+/* A .cellm file; see vlm_cellm_open () for errors. (transfer full) */
+VlmModelFiles *vlm_cellm_files_open (const gchar *path, GError **error);
 
 #endif

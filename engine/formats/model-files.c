@@ -2,6 +2,7 @@
 
 #include "model-files-private.h"
 
+#include "cellm.h"
 #include "engine/vlm.h"
 #include "file.h"
 #include "gguf.h"
@@ -46,22 +47,39 @@ has_safetensors (const gchar *directory)
       || vlm_file_exists (directory, VLM_SAFETENSORS_INDEX);
 }
 
-VlmModelFiles *
-vlm_model_files_open (const gchar *path, const gchar *mmproj, GError **error)
+/* A file is what it begins like. */
+static VlmModelFiles *
+open_file (const gchar *path, const gchar *mmproj, GError **error)
 {
-  gboolean directory = vlm_path_is_directory (path);
+  g_autoptr (VlmModelFiles) files = NULL;
+
+  if (vlm_gguf_probe (path))
+    return vlm_gguf_files_open (path, path, mmproj, error);
+  files = vlm_cellm_probe (path) ? vlm_cellm_files_open (path, error)
+                                 : vlm_slm_files_open (path, error);
+  return files && check_mmproj (path, mmproj, error) ? g_steal_pointer (&files) : NULL;
+}
+
+static VlmModelFiles *
+open_directory (const gchar *path, const gchar *mmproj, GError **error)
+{
   g_autoptr (VlmModelFiles) files = NULL;
   g_autofree gchar *text = NULL;
 
-  if (directory && !vlm_path_is_resource (path) && !has_safetensors (path)
+  if (!vlm_path_is_resource (path) && !has_safetensors (path)
       && !vlm_gguf_files_find (path, &text, error))
     return NULL;
-  if (!directory && vlm_gguf_probe (path))
-    text = g_strdup (path);
   if (text)
     return vlm_gguf_files_open (path, text, mmproj, error);
-  files = directory ? vlm_hf_files_open (path, error) : vlm_slm_files_open (path, error);
+  files = vlm_hf_files_open (path, error);
   return files && check_mmproj (path, mmproj, error) ? g_steal_pointer (&files) : NULL;
+}
+
+VlmModelFiles *
+vlm_model_files_open (const gchar *path, const gchar *mmproj, GError **error)
+{
+  return vlm_path_is_directory (path) ? open_directory (path, mmproj, error)
+                                      : open_file (path, mmproj, error);
 }
 
 VlmModelFiles *
@@ -149,6 +167,14 @@ gboolean
 vlm_model_files_check_config (const VlmModelFiles *files, const VlmConfig *config, GError **error)
 {
   return !files->class->check_config || files->class->check_config (files->data, config, error);
+}
+
+gboolean
+vlm_model_files_check_tokenizer (
+    const VlmModelFiles *files, const VlmTokenizer *tokenizer, GError **error)
+{
+  return !files->class->check_tokenizer
+      || files->class->check_tokenizer (files->data, tokenizer, error);
 }
 
 VlmTensorSource *
