@@ -221,7 +221,7 @@ vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
   info->n_parameters = model->weights->n_parameters;
   info->weight_bytes = model->weights->n_bytes;
   info->token_bytes = model->weights->token_bytes;
-  info->fast = model->weights->layers[0].down->dtype == VLM_DTYPE_QUANTISED;
+  info->fast = vlm_matrix_has_integers (model->weights->layers[0].down);
   info->hidden_size = config->text.hidden_size;
   info->n_layers = config->text.n_layers;
   info->vocab_size = config->text.vocab_size;
