@@ -37,8 +37,8 @@ load_path (const gchar *path, VlmPrecision precision, GError **error)
   g_assert_cmpint (vlm_kernels_init (&loaded->kernels, VLM_CPU_SCALAR), ==, 0);
   loaded->checkpoint = vlm_checkpoint_open (path, NULL, error);
   if (loaded->checkpoint != NULL)
-    loaded->weights =
-        vlm_weights_load (loaded->checkpoint, &loaded->kernels, precision, NULL, NULL, NULL, error);
+    loaded->weights = vlm_weights_load (
+        loaded->checkpoint, &loaded->kernels, precision, 2, NULL, NULL, NULL, error);
   if (loaded->weights != NULL)
     return loaded;
   vlm_checkpoint_free (loaded->checkpoint);
@@ -605,14 +605,14 @@ test_progress_and_cancel (void)
   gdouble last = 0;
 
   g_assert_cmpint (vlm_kernels_init (&kernels, VLM_CPU_SCALAR), ==, 0);
-  weights =
-      vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress, &last, NULL, &error);
+  weights = vlm_weights_load (
+      checkpoint, &kernels, VLM_PRECISION_AUTO, 0, on_progress, &last, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpfloat (last, ==, 1);
   vlm_weights_free (weights, &checkpoint->config);
 
   /* From the middle of the loading: what is loaded by then is freed. */
-  g_assert_null (vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress_cancel,
+  g_assert_null (vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, 0, on_progress_cancel,
       &canceller, cancellable, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
   g_assert_cmpuint (canceller.calls, >, 0);
