@@ -103,7 +103,8 @@ static gboolean
 run_all (Bench *bench, GError **error)
 {
   const VlmLoadOptions load = { .precision = bench->options->precision,
-    .mmproj = bench->options->mmproj };
+    .mmproj = bench->options->mmproj,
+    .n_threads = bench->n_threads };
   gint64 since = g_get_monotonic_time ();
   VlmModel *model = vlm_model_load (bench->options->model, &load, NULL, NULL, NULL, error);
   BenchMemory *memory;

@@ -23,7 +23,7 @@
   "Commands:\n"                                                                                    \
   "  info [--json] MODEL         Tell what a model is\n"                                           \
   "  verify MODEL                Look for damage: checksums, shapes, numbers that are none\n"      \
-  "  convert --type TYPE [--vision-type TYPE] [--requantise] MODEL FILE.slm\n"                     \
+  "  convert [--type TYPE] [--vision-type TYPE] [--requantise] MODEL FILE.slm\n"                   \
   "                              Write a model to one file, its weights as TYPE\n"                 \
   "  tokenize [--json] MODEL     Read one text a line, print its ids\n"                            \
   "  detokenize [--json] MODEL   Read the ids of one text a line, print the text\n"                \
@@ -33,11 +33,16 @@
   "MODEL is a directory as hf download leaves it, a .slm file, or the text file of a GGUF model."
 
 #define DESCRIPTION                                                                                \
-  "convert takes f16, int8 (one scale a row) or int4 (one scale for 64 values). Tower and\n"       \
-  "projector get f16 with f16, else int8, unless --vision-type says otherwise; int4 is not for\n"  \
-  "them. Integers are not rounded a second time unless --requantise allows it. FILE.slm "          \
-  "appears,\n"                                                                                     \
-  "or is replaced, in one step at the end; when anything fails nothing is left behind.\n"          \
+  "convert takes f16, int8 (one scale a row), int4 (one scale for 64 values), or keep, which "     \
+  "leaves\n"                                                                                       \
+  "integers as they are and makes f16 of floats; keep is what is done without --type when MODEL "  \
+  "has\n"                                                                                          \
+  "integers. Tower and projector get f16 with f16, keep with keep, else int8, unless "             \
+  "--vision-type\n"                                                                                \
+  "says otherwise; int4 is not for them. Integers are not rounded a second time unless\n"          \
+  "--requantise allows it. FILE.slm appears, or is replaced, in one step at the end; when "        \
+  "anything\n"                                                                                     \
+  "fails nothing is left behind.\n"                                                                \
   "\n"                                                                                             \
   "verify prints a line for each problem, and for each deviation from the published size.\n"       \
   "\n"                                                                                             \
@@ -99,14 +104,13 @@ understand_convert (Options *options, GError **error)
 {
   if (strcmp (options->words[0], "convert") != 0)
     return TRUE;
-  if (options->type == NULL)
-    return wrong (error, "convert needs a --type");
   if (options->threads < 0 || options->threads > 1024)
     return wrong (error, "--threads is out of range, expected 0 to 1024");
   options->convert.requantise = options->requantise;
   options->convert.n_threads = (guint) options->threads;
   options->convert.mmproj = options->mmproj;
-  return convert_parse_type ("type", options->type, &options->convert.text_type, error)
+  return (options->type == NULL
+             || convert_parse_type ("type", options->type, &options->convert.text_type, error))
       && (options->vision_type == NULL
           || convert_parse_type (
               "vision-type", options->vision_type, &options->convert.vision_type, error));
@@ -122,9 +126,10 @@ parse (Options *options, gint argc, gchar **argv, GError **error)
     { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print JSON; texts are JSON strings", NULL },
     { "mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
         "info, verify, convert: vision part of a GGUF model; without, the one beside it", "FILE" },
-    { "type", 't', 0, G_OPTION_ARG_STRING, &options->type, "convert: f16, int8 or int4", "TYPE" },
+    { "type", 't', 0, G_OPTION_ARG_STRING, &options->type, "convert: f16, int8, int4 or keep",
+        "TYPE" },
     { "vision-type", 0, 0, G_OPTION_ARG_STRING, &options->vision_type,
-        "convert: f16 or int8, of tower and projector", "TYPE" },
+        "convert: f16, int8 or keep, of tower and projector", "TYPE" },
     { "requantise", 0, 0, G_OPTION_ARG_NONE, &options->requantise,
         "convert: round integers a second time", NULL },
     { "threads", 'j', 0, G_OPTION_ARG_INT, &options->threads,

@@ -57,7 +57,7 @@ static const VlmPublished published_sizes[] = {
   { "LFM2.5-230M", NULL, TRUE, &text_230m, NULL, FALSE, 0, 132, 229693184 },
   { "LFM2-350M", "LFM2.5-350M", FALSE, &text_350m, NULL, FALSE, 0, 148, 354483968 },
   { "LFM2-700M", NULL, FALSE, &text_700m, NULL, FALSE, 0, 148, 742489344 },
-  { "LFM2-1.2B", NULL, FALSE, &text_1_2b, NULL, FALSE, 0, 148, 1170340608 },
+  { "LFM2-1.2B", "LFM2.5-1.2B", FALSE, &text_1_2b, NULL, FALSE, 0, 148, 1170340608 },
   { "LFM2-2.6B", NULL, FALSE, &text_2_6b, NULL, FALSE, 0, 266, 2569272320 },
   { "LFM2-VL-450M", NULL, FALSE, &text_350m, &tower_small, TRUE, 2560, 351, 450822656 },
   { "LFM2.5-VL-450M", NULL, FALSE, &text_350m, &tower_small, FALSE, 2048, 349, 448718848 },

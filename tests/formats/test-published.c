@@ -124,7 +124,10 @@ test_names (void)
     if (deviations->len > 0)
       g_error ("%s: %s", sizes[i].name, (gchar *) deviations->pdata[0]);
     g_assert_true (vlm_published_is_verified (published) == (i != 0));
-    g_assert_cmpstr (vlm_published_get_twin (published), ==, i == 1 ? "LFM2.5-350M" : NULL);
+    g_assert_cmpstr (vlm_published_get_twin (published), ==,
+        i == 1       ? "LFM2.5-350M"
+            : i == 3 ? "LFM2.5-1.2B"
+                     : NULL);
   }
 }
 

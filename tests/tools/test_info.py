@@ -119,7 +119,7 @@ class Info(ToolTest):
                 folder = self.shape(text, vision, projector)
                 found = info(folder)
                 self.assertEqual(found["published"], {
-                    "name": name, "same_as": "LFM2.5-350M" if name == "LFM2-350M" else None,
+                    "name": name, "same_as": {"LFM2-350M": "LFM2.5-350M", "LFM2-1.2B": "LFM2.5-1.2B"}.get(name),
                     "verified": name != "LFM2.5-230M", "deviations": []})
                 if parameters is not None:
                     self.assertEqual(found["n_parameters"], parameters)
@@ -183,7 +183,8 @@ class Info(ToolTest):
         for key, total in (("n_tensors", "n_tensors"), ("n_parameters", "n_parameters")):
             self.assertEqual(sum(group[key] for group in found["weights"]), found[total])
         for group in found["weights"]:
-            self.assertEqual(list(group), ["part", "matrices", "type", "group", "n_tensors", "n_parameters", "bytes"])
+            self.assertEqual(list(group), ["part", "matrices", "type", "group", "scale", "minimum", "n_tensors",
+                                            "n_parameters", "bytes"])
 
     def test_golden_models(self):
         for name in sorted(os.listdir(MODELS)):
