@@ -657,7 +657,7 @@ test_unknown_files (void)
   g_autoptr (GError) error = NULL;
 
   expect_unknown ("", 0, "is neither a model directory nor a file of a known format: it is empty");
-  expect_unknown ("GGUF\3\0\0\0\0\0\0\0", 12, "begins with 47 47 55 46 03 00 00 00 \"GGUF....\"");
+  expect_unknown ("GGML\3\0\0\0\0\0\0\0", 12, "begins with 47 47 4d 4c 03 00 00 00 \"GGML....\"");
   expect_unknown ("CELLN\1", 6, "begins with 43 45 4c 4c 4e 01 \"CELLN.\"");
   expect_unknown ("\200\0\0\0\0\0\0\0", 8, "begins with 80 00");
 

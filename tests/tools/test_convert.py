@@ -2,7 +2,6 @@
 """vlm-model convert: what stands in the files that it writes, and what it leaves behind when it may not."""
 
 import errno
-import glob
 import json
 import os
 import pty
@@ -17,10 +16,11 @@ import time
 
 import container
 from toolkit import CAPTION, GOLDEN, MODEL_TOOL, SMALL, ToolTest, caption, main, noise, run, write_rgb_png
+from toolkit import MODELS as SMALL_MODELS
 
 ROOT = os.path.dirname(os.path.dirname(GOLDEN))
 DEMO = os.path.join(ROOT, "tools", "demo-model", "model")
-MODELS = [DEMO] + sorted(glob.glob(os.path.join(GOLDEN, "models", "*")))
+MODELS = [DEMO] + SMALL_MODELS
 SETTINGS = ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "processor_config.json",
             "preprocessor_config.json", "generation_config.json")
 
