@@ -9,6 +9,7 @@
 
 #include "engine/formats/gguf-settings.h"
 #include "engine/formats/hf.h"
+#include "engine/formats/model-files-private.h"
 #include "gguf-pair.h"
 
 /* Everything that readers get to see of a pair. */
@@ -44,7 +45,7 @@ write_files (const GgufPair *pair, gboolean vision)
     g_assert_cmpint (((const gchar *) data)[size], ==, '\0');
     fixture_write (pair->directory, names[i], data, size);
   }
-  files = vlm_model_files_open (pair->directory, NULL, &error);
+  files = vlm_hf_files_open (pair->directory, &error);
   g_assert_no_error (error);
   return files;
 }
