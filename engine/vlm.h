@@ -100,8 +100,9 @@ typedef void (*VlmProgressFunc) (gdouble fraction, gpointer user_data);
 
 /*
  * Loads a model, or finds it again: models are shared by path, size, modification time and
- * precision while anybody holds one. path is a Hugging Face directory, a .slm, .gguf or .cellm file, or
- * vlm_builtin_model (); a file is recognised by its content.
+ * precision while anybody holds one. path is a Hugging Face directory, a .slm or .cellm file, a GGUF
+ * text file or a directory that holds one, or vlm_builtin_model (); what it is, is recognised by its
+ * content.
  * options may be NULL. (transfer full)
  * Errors: NOT_FOUND, READ, FORMAT, UNSUPPORTED, SETTINGS, MEMORY, or G_IO_ERROR_CANCELLED.
  */
