@@ -162,14 +162,9 @@ read_vocabulary (const VlmGguf *gguf, Text *text, GError **error)
   guint64 dims[2];
   guint stated;
 
-  if (!vlm_gguf_require (gguf, VLM_GGUF_TOKENS, "the vocabulary", error)
-      || !vlm_gguf_get_strings (gguf, VLM_GGUF_TOKENS, &tokens, error)
+  if (!vlm_gguf_require_tokens (gguf, &tokens, error)
       || !vlm_gguf_require_dims (gguf, VLM_GGUF_EMBEDDING, 2, dims, error))
     return FALSE;
-  if (!tokens->n || tokens->n > VLM_MAX_VOCABULARY)
-    return vlm_gguf_fail (error, VLM_ERROR_FORMAT, gguf,
-        VLM_GGUF_TOKENS " has %" G_GUINT64_FORMAT " entries, expected 1..%u", tokens->n,
-        VLM_MAX_VOCABULARY);
   if (tokens->n != dims[1])
     return vlm_gguf_fail (error, VLM_ERROR_FORMAT, gguf,
         VLM_GGUF_TOKENS " has %" G_GUINT64_FORMAT " entries, expected %" G_GUINT64_FORMAT

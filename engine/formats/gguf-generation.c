@@ -33,13 +33,8 @@ read_ids (const VlmGguf *text, gint64 *ids, GError **error)
   const VlmGgufValue *tokens = NULL;
   guint i;
 
-  if (!vlm_gguf_require (text, VLM_GGUF_TOKENS, "the vocabulary", error)
-      || !vlm_gguf_get_strings (text, VLM_GGUF_TOKENS, &tokens, error))
+  if (!vlm_gguf_require_tokens (text, &tokens, error))
     return FALSE;
-  if (!tokens->n || tokens->n > VLM_MAX_VOCABULARY)
-    return vlm_gguf_fail (error, VLM_ERROR_FORMAT, text,
-        VLM_GGUF_TOKENS " has %" G_GUINT64_FORMAT " entries, expected 1..%u", tokens->n,
-        VLM_MAX_VOCABULARY);
   for (i = 0; i < N_IDS; i++) {
     guint64 id = 0;
 

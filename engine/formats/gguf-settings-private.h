@@ -37,6 +37,9 @@ gboolean vlm_gguf_require_name (
 gboolean vlm_gguf_get_small (
     const VlmGguf *gguf, const gchar *key, guint min, guint max, guint *value, GError **error);
 
+/* The vocabulary, of at least one token. */
+gboolean vlm_gguf_require_tokens (const VlmGguf *gguf, const VlmGgufValue **tokens, GError **error);
+
 /* A tensor that must be there, with n sides of at least 1; sides that it does not state are 1. */
 gboolean vlm_gguf_require_dims (
     const VlmGguf *gguf, const gchar *name, guint n, guint64 *dims, GError **error);

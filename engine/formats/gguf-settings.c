@@ -77,6 +77,18 @@ vlm_gguf_require_name (const VlmGguf *gguf, const gchar *key, const gchar *name,
 }
 
 gboolean
+vlm_gguf_require_tokens (const VlmGguf *gguf, const VlmGgufValue **tokens, GError **error)
+{
+  if (!vlm_gguf_require (gguf, VLM_GGUF_TOKENS, "the vocabulary", error)
+      || !vlm_gguf_get_strings (gguf, VLM_GGUF_TOKENS, tokens, error))
+    return FALSE;
+  return ((*tokens)->n > 0 && (*tokens)->n <= VLM_MAX_VOCABULARY)
+      || vlm_gguf_fail (error, VLM_ERROR_FORMAT, gguf,
+          VLM_GGUF_TOKENS " has %" G_GUINT64_FORMAT " entries, expected 1..%u", (*tokens)->n,
+          VLM_MAX_VOCABULARY);
+}
+
+gboolean
 vlm_gguf_require_dims (
     const VlmGguf *gguf, const gchar *name, guint n, guint64 *dims, GError **error)
 {

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include "engine/model/config.h"
 #include "gguf-pieces.h"
 
 #define PRE "tokenizer.ggml.pre"
@@ -107,8 +106,7 @@ check_names (const VlmGguf *text, GError **error)
 static gboolean
 find_lists (Writer *w, GError **error)
 {
-  if (!vlm_gguf_require (w->gguf, VLM_GGUF_TOKENS, "the vocabulary", error)
-      || !vlm_gguf_get_strings (w->gguf, VLM_GGUF_TOKENS, &w->tokens, error)
+  if (!vlm_gguf_require_tokens (w->gguf, &w->tokens, error)
       || !vlm_gguf_require (w->gguf, TYPES, "a number for each token", error)
       || !vlm_gguf_get_integers (w->gguf, TYPES, &w->types, error)
       || !vlm_gguf_require (w->gguf, MERGES, "pairs of tokens", error)
@@ -202,10 +200,6 @@ write_tokens (Writer *w, GError **error)
   gsize length, position = 0;
   guint id;
 
-  if (w->tokens->n > VLM_MAX_VOCABULARY)
-    return vlm_gguf_fail (error, VLM_ERROR_FORMAT, w->gguf,
-        VLM_GGUF_TOKENS " has %" G_GUINT64_FORMAT " entries, expected at most %u", w->tokens->n,
-        VLM_MAX_VOCABULARY);
   w->pieces = vlm_pieces_new ((guint) w->tokens->n);
   if (!w->pieces)
     return vlm_gguf_fail (error, VLM_ERROR_MEMORY, w->gguf,
@@ -317,8 +311,7 @@ vlm_gguf_find_token (const VlmGguf *text, const gchar *spelling)
   gsize length, position = 0, wanted = strlen (spelling);
   gint64 id;
 
-  if (!vlm_gguf_find (text, VLM_GGUF_TOKENS)
-      || !vlm_gguf_get_strings (text, VLM_GGUF_TOKENS, &tokens, NULL))
+  if (!vlm_gguf_require_tokens (text, &tokens, NULL))
     return -1;
   for (id = 0; vlm_gguf_value_next_string (tokens, &position, &bytes, &length); id++) {
     if (length == wanted && memcmp (bytes, spelling, length) == 0)
@@ -335,7 +328,7 @@ vlm_gguf_get_token (const VlmGguf *text, guint id, GError **error)
   gsize length = 0, position = 0;
   guint i;
 
-  if (!vlm_gguf_get_strings (text, VLM_GGUF_TOKENS, &tokens, error))
+  if (!vlm_gguf_require_tokens (text, &tokens, error))
     return NULL;
   for (i = 0; i <= id; i++) {
     if (!vlm_gguf_value_next_string (tokens, &position, &bytes, &length))

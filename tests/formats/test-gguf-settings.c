@@ -9,7 +9,6 @@
 
 #include "engine/formats/gguf-settings.h"
 #include "engine/formats/hf.h"
-#include "engine/formats/model-files-private.h"
 #include "gguf-pair.h"
 
 /* Everything that readers get to see of a pair. */
@@ -18,21 +17,21 @@ typedef struct
   VlmConfig config;
   VlmProcessor processor;
   VlmGeneration generation;
-  VlmTokenizer *tokenizer;
 } Seen;
 
-/* All files of the model, as a directory. */
-static VlmModelFiles *
-write_files (const GgufPair *pair, gboolean vision)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmTokenizer, vlm_tokenizer_unref)
+
+/* All files of the model go into directory. */
+static void
+write_files (const GgufPair *pair, gboolean vision, const gchar *directory)
 {
   static const gchar *const names[] = { VLM_HF_CONFIG, VLM_HF_TOKENIZER, VLM_HF_TOKENIZER_CONFIG,
     VLM_HF_CHAT_TEMPLATE, VLM_HF_GENERATION, VLM_HF_PROCESSOR, VLM_HF_PREPROCESSOR };
   const VlmGguf *mmproj = vision ? pair->mmproj : NULL;
-  g_autoptr (GError) error = NULL;
-  VlmModelFiles *files;
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (names); i++) {
+    g_autoptr (GError) error = NULL;
     g_autoptr (GBytes) bytes = NULL;
     gconstpointer data;
     gsize size;
@@ -43,33 +42,43 @@ write_files (const GgufPair *pair, gboolean vision)
     g_assert_no_error (error);
     data = g_bytes_get_data (bytes, &size);
     g_assert_cmpint (((const gchar *) data)[size], ==, '\0');
-    fixture_write (pair->directory, names[i], data, size);
+    fixture_write (directory, names[i], data, size);
   }
-  files = vlm_hf_files_open (pair->directory, &error);
+}
+
+static void
+read_files (Seen *seen, const gchar *directory)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (VlmModelFiles) files = vlm_model_files_open (directory, NULL, &error);
+  g_autoptr (VlmTokenizer) tokenizer = NULL;
+  g_autoptr (VlmJsonDocument) root = NULL;
+  g_autofree gchar *file = NULL;
+  VlmJson json;
+
   g_assert_no_error (error);
-  return files;
+  root = vlm_json_load (files, VLM_HF_CONFIG, VLM_HF_MAX_SETTINGS, 0, &file, &error);
+  g_assert_no_error (error);
+  json = (VlmJson){ file, NULL, root };
+  vlm_hf_read_config (&json, &seen->config, &error);
+  g_assert_no_error (error);
+  tokenizer = vlm_tokenizer_load (directory, &error);
+  g_assert_no_error (error);
+  vlm_hf_read_processor (files, &seen->processor, &error);
+  g_assert_no_error (error);
+  vlm_hf_read_generation (
+      files, &json, tokenizer, seen->config.text.vocab_size, &seen->generation, &error);
+  g_assert_no_error (error);
 }
 
 static void
 seen_read (Seen *seen, const GgufPair *pair, gboolean vision)
 {
-  g_autoptr (VlmModelFiles) files = write_files (pair, vision);
-  g_autoptr (GError) error = NULL;
-  g_autofree gchar *file = NULL;
-  g_autoptr (VlmJsonDocument) root =
-      vlm_json_load (files, VLM_HF_CONFIG, VLM_HF_MAX_SETTINGS, 0, &file, &error);
-  VlmJson json = { file, NULL, root };
+  gchar *directory = fixture_directory_new ();
 
-  g_assert_no_error (error);
-  vlm_hf_read_config (&json, &seen->config, &error);
-  g_assert_no_error (error);
-  seen->tokenizer = vlm_tokenizer_load (pair->directory, &error);
-  g_assert_no_error (error);
-  vlm_hf_read_processor (files, &seen->processor, &error);
-  g_assert_no_error (error);
-  vlm_hf_read_generation (
-      files, &json, seen->tokenizer, seen->config.text.vocab_size, &seen->generation, &error);
-  g_assert_no_error (error);
+  write_files (pair, vision, directory);
+  read_files (seen, directory);
+  fixture_directory_remove (directory);
 }
 
 /* Opens a pair with these changes, reads all of it and closes it. */
@@ -80,8 +89,6 @@ see (Seen *seen, const GgufKey *text, const GgufKey *vision, const GgufTensor *t
 
   gguf_pair_open (&pair, text, vision, tensors);
   seen_read (seen, &pair, TRUE);
-  vlm_tokenizer_unref (seen->tokenizer);
-  seen->tokenizer = NULL;
   gguf_pair_close (&pair);
 }
 
@@ -113,7 +120,6 @@ test_text (void)
   g_assert_cmpint (text->layers[1], ==, VLM_LAYER_ATTENTION);
   g_assert_cmpint (text->layers[2], ==, VLM_LAYER_CONV);
   g_assert_false (vlm_gguf_has_file (pair.text, NULL, VLM_HF_PROCESSOR));
-  vlm_tokenizer_unref (seen.tokenizer);
   gguf_pair_close (&pair);
 }
 
@@ -306,7 +312,6 @@ test_ids_missing (void)
   g_assert_cmpuint (seen.generation.n_eos, ==, 1);
   g_assert_cmpint (seen.generation.eos_ids[0], ==, 3); /* <|im_end|> */
   g_assert_false (vlm_gguf_has_file (pair.text, NULL, VLM_HF_CHAT_TEMPLATE));
-  vlm_tokenizer_unref (seen.tokenizer);
   gguf_pair_close (&pair);
 }
 
