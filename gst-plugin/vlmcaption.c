@@ -377,6 +377,7 @@ start (GstVlmCaption *self)
   GST_OBJECT_LOCK (self);
   options.precision = self->settings->precision;
   options.mmproj = mmproj = g_strdup (self->settings->mmproj);
+  options.n_threads = self->settings->threads;
   GST_OBJECT_UNLOCK (self);
 
   g_mutex_lock (&self->lock);

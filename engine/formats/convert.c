@@ -36,9 +36,8 @@ check_options (const VlmConvertOptions *options, GError **error)
   if (options->vision_type == VLM_WEIGHT_INT4) {
     g_set_error_literal (error, VLM_ERROR, VLM_ERROR_SETTINGS,
         "the type of the vision weights is int4, expected f16, int8 or keep: floats of tower and "
-        "projector are never rounded to less than 8 bits, for their outliers do not survive it, "
-        "and "
-        "what they lose no later layer brings back");
+        "projector are never rounded below 8 bits, for their outliers do not survive it, and what "
+        "they lose no later layer brings back");
     return FALSE;
   }
   return TRUE;

@@ -486,6 +486,31 @@ check_norm (const VlmModel *model, const VlmMatrix *matrix, guint n_groups)
   vlm_team_free (team);
 }
 
+/* As many threads as there may be give the same panels. */
+static void
+check_packing (
+    const VlmMatrixLoader *loader, const VlmTensorInfo *const *infos, const VlmMatrix *matrix)
+{
+  g_autoptr (VlmSlab) slab = vlm_slab_new ();
+  VlmTeam *alone = vlm_team_new (1, NULL);
+  VlmMatrixLoader other = *loader;
+  VlmMatrix *again;
+  guint p;
+
+  other.team = alone;
+  other.slab = slab;
+  again = vlm_matrix_load (&other, infos, N_PARTS, TRUE, NULL);
+  g_assert_cmpuint (again->n_parts, ==, matrix->n_parts);
+  for (p = 0; p < matrix->n_parts; p++) {
+    const VlmMatrixPart *part = &matrix->parts[p];
+    gsize size = (part->rows + part->panel - 1) / part->panel * part->panel_bytes;
+
+    g_assert_cmpmem (again->parts[p].data, size, part->data, size);
+  }
+  vlm_matrix_free (again);
+  vlm_team_free (alone);
+}
+
 static void
 check_mixture (VlmModel *model, const Mixture *mixture, const Shape *shape, guint32 seed)
 {
@@ -521,6 +546,7 @@ check_mixture (VlmModel *model, const Mixture *mixture, const Shape *shape, guin
       g_assert_cmpuint (matrix->n_parts, ==, mixture->n_parts);
       check_kinds (model, matrix, source);
     }
+    check_packing (&loader, infos, matrix);
     check_against (model, matrix, w, sizes, seed + precision);
     check_norm (model, matrix, exact ? 0 : mixture->n_groups);
     vlm_matrix_free (matrix);
