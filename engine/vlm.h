@@ -99,7 +99,7 @@ typedef void (*VlmProgressFunc) (gdouble fraction, gpointer user_data);
 
 /*
  * Loads a model, or finds it again: models are shared by path, size, modification time and
- * options while anybody holds one. path is a Hugging Face directory, a .slm file, or
+ * options while anybody holds one. path is a Hugging Face directory, a .slm or .cellm file, or
  * vlm_builtin_model (); a file is recognised by its content.
  * options may be NULL. (transfer full)
  * Errors: NOT_FOUND, READ, FORMAT, UNSUPPORTED, SETTINGS, MEMORY, or G_IO_ERROR_CANCELLED.

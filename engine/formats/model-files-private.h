@@ -21,6 +21,8 @@ typedef struct
   gboolean (*check_weights) (gpointer data, GError **error);                         /* or NULL */
   gboolean (*verify) (gpointer data, GCancellable *cancellable, GError **error);     /* or NULL */
   gboolean (*check_config) (gpointer data, const VlmConfig *config, GError **error); /* or NULL */
+  gboolean (*check_tokenizer) (
+      gpointer data, const VlmTokenizer *tokenizer, GError **error); /* or NULL */
   VlmTensorSource *(*open_tensors) (gpointer data, GError **error);
   void (*free) (gpointer data);
 } VlmModelFilesClass;
@@ -34,5 +36,8 @@ VlmModelFiles *vlm_hf_files_open (const gchar *path, GError **error);
 
 /* A .slm file; see vlm_slm_open () for errors. (transfer full) */
 VlmModelFiles *vlm_slm_files_open (const gchar *path, GError **error);
+
+/* A .cellm file; see vlm_cellm_open () for errors. (transfer full) */
+VlmModelFiles *vlm_cellm_files_open (const gchar *path, GError **error);
 
 #endif

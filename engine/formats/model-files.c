@@ -2,6 +2,7 @@
 
 #include "model-files-private.h"
 
+#include "cellm.h"
 #include "engine/vlm.h"
 #include "file.h"
 
@@ -40,7 +41,8 @@ VlmModelFiles *
 vlm_model_files_open (const gchar *path, const gchar *mmproj, GError **error)
 {
   g_autoptr (VlmModelFiles) files = vlm_path_is_directory (path) ? vlm_hf_files_open (path, error)
-                                                                 : vlm_slm_files_open (path, error);
+      : vlm_cellm_probe (path) ? vlm_cellm_files_open (path, error)
+                               : vlm_slm_files_open (path, error);
 
   return files && check_mmproj (path, mmproj, error) ? g_steal_pointer (&files) : NULL;
 }
@@ -129,6 +131,14 @@ gboolean
 vlm_model_files_check_config (const VlmModelFiles *files, const VlmConfig *config, GError **error)
 {
   return !files->class->check_config || files->class->check_config (files->data, config, error);
+}
+
+gboolean
+vlm_model_files_check_tokenizer (
+    const VlmModelFiles *files, const VlmTokenizer *tokenizer, GError **error)
+{
+  return !files->class->check_tokenizer
+      || files->class->check_tokenizer (files->data, tokenizer, error);
 }
 
 VlmTensorSource *

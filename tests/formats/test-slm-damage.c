@@ -578,9 +578,9 @@ test_unknown_files (void)
   g_autofree gchar *path = g_build_filename (model->directory, "model.safetensors", NULL);
   g_autoptr (GError) error = NULL;
 
-  expect_unknown ("", 0, "is neither a model directory nor a .slm file: it is empty");
+  expect_unknown ("", 0, "is neither a model directory nor a file of a known format: it is empty");
   expect_unknown ("GGUF\3\0\0\0\0\0\0\0", 12, "begins with 47 47 55 46 03 00 00 00 \"GGUF....\"");
-  expect_unknown ("CELLM\1", 6, "begins with 43 45 4c 4c 4d 01 \"CELLM.\"");
+  expect_unknown ("CELLN\1", 6, "begins with 43 45 4c 4c 4e 01 \"CELLN.\"");
   expect_unknown ("\200\0\0\0\0\0\0\0", 8, "begins with 80 00");
 
   fixture_save (model);
