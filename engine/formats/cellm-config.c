@@ -165,6 +165,8 @@ set_feed_forward (const Maker *maker, GError **error)
   set_uint (maker->made, "intermediate_size", rows);
   set_uint (maker->made, "block_ff_dim", rows);
   set_boolean (maker->made, "block_auto_adjust_ff_dim", FALSE);
+  json_object_del (maker->made, "block_ffn_dim_multiplier");
+  json_object_del (maker->made, "block_multiple_of");
   return TRUE;
 }
 

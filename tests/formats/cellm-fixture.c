@@ -458,3 +458,61 @@ cellm_fixture_save (CellmFixture *fixture, const gchar *path)
   g_assert_true (g_file_set_contents (path, (const gchar *) bytes->data, bytes->len, &error));
   g_assert_no_error (error);
 }
+
+gchar *
+cellm_fixture_save_in (const gchar *directory, CellmFixture *fixture)
+{
+  gchar *path = g_build_filename (directory, "victim.cellm", NULL);
+
+  cellm_fixture_save (fixture, path);
+  return path;
+}
+
+/* ---- Samples ------------------------------------------------------------------------------ */
+
+const CellmSample cellm_samples[CELLM_N_SAMPLES] = {
+  { "norm.weight", CELLM_F16, 1, { 5 } },
+  { "taps.weight", CELLM_F32, 3, { 16, 1, 2 } },
+  { "brain.weight", CELLM_BF16, 2, { 3, 2 } },
+  { "rows.weight", CELLM_I8, 2, { 4, 7 } },
+  { "whole.weight", CELLM_I4_ROW, 2, { 3, 320 } },
+  { "odd.weight", CELLM_I4_ROW, 2, { 2, 5 } },
+  { "groups.weight", CELLM_I4_64, 2, { 3, 320 } },
+  { "rest.weight", CELLM_I4_64, 2, { 4, 129 } },
+  { "wide.weight", CELLM_I4_128, 2, { 3, 320 } },
+  { "affine.weight", CELLM_U32, 2, { 2, 128 } },
+};
+
+gsize
+cellm_sample_count (const CellmSample *sample)
+{
+  gsize n = 1, i;
+
+  for (i = 0; i < sample->rank; i++)
+    n *= sample->shape[i];
+  return n;
+}
+
+/* Values without order, of one sign or two. */
+void
+cellm_fixture_add_sample (CellmFixture *fixture, const CellmSample *sample, gfloat *stored)
+{
+  gsize n = cellm_sample_count (sample), i;
+  g_autofree gfloat *values = g_new (gfloat, n);
+
+  for (i = 0; i < n; i++)
+    values[i] = sinf (i * 12.9898f) * (1 + i % 7) + 0.25f;
+  cellm_fixture_add_values (
+      fixture, sample->name, sample->kind, sample->rank, sample->shape, values, stored);
+}
+
+CellmFixture *
+cellm_fixture_new_samples (void)
+{
+  CellmFixture *fixture = cellm_fixture_new ();
+  guint i;
+
+  for (i = 0; i < CELLM_N_SAMPLES; i++)
+    cellm_fixture_add_sample (fixture, &cellm_samples[i], NULL);
+  return fixture;
+}

@@ -80,6 +80,27 @@ gchar *cellm_fixture_print_header (CellmFixture *fixture);
 GByteArray *cellm_fixture_print (CellmFixture *fixture);
 void cellm_fixture_save (CellmFixture *fixture, const gchar *path);
 
+/* A file called victim.cellm in directory; its path. (transfer full) */
+gchar *cellm_fixture_save_in (const gchar *directory, CellmFixture *fixture);
+
+typedef struct
+{
+  const gchar *name;
+  CellmKind kind;
+  guint rank;
+  guint64 shape[3];
+} CellmSample;
+
+/* A tensor of every kind; no network has these. */
+#define CELLM_N_SAMPLES 10
+extern const CellmSample cellm_samples[CELLM_N_SAMPLES];
+
+gsize cellm_sample_count (const CellmSample *sample);
+/* stored as in cellm_fixture_add_values () */
+void cellm_fixture_add_sample (CellmFixture *fixture, const CellmSample *sample, gfloat *stored);
+/* All of them. */
+CellmFixture *cellm_fixture_new_samples (void);
+
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (CellmFixture, cellm_fixture_free)
 
 #endif
