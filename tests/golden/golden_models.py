@@ -148,6 +148,18 @@ MODELS = {
                       "rescale_factor": None, "image_mean": None, "image_std": None, "max_num_patches": None,
                       "return_row_col_info": None, "downsample_factor": None, "use_thumbnail": None},
     },
+    "vl-3b": {
+        "about": "LFM2.5-VL-3B in small: three tower layers with heads of 72, projector without norm, bicubic, "
+                 "tiles 1..10 of 256 pixels, the 128k vocabulary's regex and its special ids behind the words",
+        "seed": 88, "dtype": "bfloat16", "level": True, "nested": True, "tokenizer": "moved-128k",
+        "config": {"projector_hidden_size": 64, "projector_use_layernorm": False},
+        "text": _text(hidden_size=32, num_hidden_layers=5, layer_types=kinds("ccaca"), num_attention_heads=4,
+                      num_key_value_heads=1, intermediate_size=84, block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=144, intermediate_size=96, num_attention_heads=2, num_hidden_layers=3),
+        "processor": {"min_tiles": 1, "tile_size": 256, "min_image_tokens": 16, "max_image_tokens": 64,
+                      "max_num_patches": 256, "resample": 3},
+    },
     "text-only": {
         "about": "plain LFM2 text model: prefix model., four heads of 16 with two KV heads, bos and pad omitted",
         "seed": 77, "dtype": "bfloat16", "level": False, "nested": False, "tokenizer": "standard", "text_only": True,
@@ -195,7 +207,8 @@ GGUF_MODELS = {
 SPECS = {**MODELS, **GGUF_MODELS}
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-TOKENIZERS = {"standard": lambda: vocab.standard(1280, 1, 6000), "moved": lambda: vocab.moved(560, 2, 6000)}
+TOKENIZERS = {"standard": lambda: vocab.standard(1280, 1, 6000), "moved": lambda: vocab.moved(560, 2, 6000),
+              "moved-128k": lambda: vocab.moved(570, 3, 6000, vocab.SPLIT_128K)}
 
 
 # ---------------------------------------------------------------- configuration
@@ -204,7 +217,7 @@ TOKENIZERS = {"standard": lambda: vocab.standard(1280, 1, 6000), "moved": lambda
 def config_of(spec, tokenizer):
     """config.json as transformers 5 spells it."""
     text = dict(spec["text"], vocab_size=vocab.vocabulary_size(tokenizer))
-    if spec["tokenizer"] == "moved":
+    if spec["tokenizer"].startswith("moved"):
         ids = {"bos_token_id": vocab.BOS, "eos_token_id": "<|im_end|>", "pad_token_id": "<|pad|>"}
         text.update({key: vocab.special_id(tokenizer, token) for key, token in ids.items()})
     if spec.get("text_only"):
