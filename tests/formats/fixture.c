@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/engine/test-text-toy.h"
 
@@ -381,6 +384,29 @@ fixture_open (FixtureModel *model)
   g_assert_no_error (error);
   g_assert_nonnull (checkpoint);
   return checkpoint;
+}
+
+gint64
+fixture_get_time (void)
+{
+  struct timespec now;
+
+  g_assert_cmpint (clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now), ==, 0);
+  return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
+}
+
+void
+fixture_limit_memory (gsize n_bytes)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  g_autofree gchar *pages = NULL;
+  struct rlimit limit;
+
+  g_assert_true (g_file_get_contents ("/proc/self/statm", &pages, NULL, NULL));
+  limit.rlim_cur = limit.rlim_max =
+      g_ascii_strtoull (pages, NULL, 10) * sysconf (_SC_PAGESIZE) + n_bytes;
+  g_assert_cmpint (setrlimit (RLIMIT_AS, &limit), ==, 0);
+#endif
 }
 
 void

@@ -76,6 +76,15 @@ VlmCheckpoint *fixture_open (FixtureModel *model);
 /* Saves and opens, and expects an error of this code whose message has all the parts; NULL ends. */
 void fixture_expect (FixtureModel *model, gint code, const gchar *part, ...) G_GNUC_NULL_TERMINATED;
 
+/* Processor time of this thread in microseconds: other programs do not count. */
+gint64 fixture_get_time (void);
+
+/*
+ * From now on this process may have n_bytes more memory than it has. Nothing happens under a
+ * sanitizer, which needs much of its own.
+ */
+void fixture_limit_memory (gsize n_bytes);
+
 /* The message has the part. */
 void fixture_assert_message (const GError *error, gint code, const gchar *part);
 

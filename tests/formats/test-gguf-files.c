@@ -5,8 +5,6 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/formats/hf.h"
@@ -410,15 +408,6 @@ test_files (void)
 
 /* ---- Cut files ---------------------------------------------------------------------------- */
 
-static gint64
-get_time (void)
-{
-  struct timespec now;
-
-  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
-}
-
 /* Prefixes of one file, ever shorter: some that end within the data, every one of the header. */
 static void
 cut (const Pair *pair, const GgufWriter *writer, const gchar *path)
@@ -433,9 +422,9 @@ cut (const Pair *pair, const GgufWriter *writer, const gchar *path)
 
     n -= n > header ? MIN (97, n - header) : 1;
     g_assert_cmpint (truncate (path, n), ==, 0);
-    start = get_time ();
+    start = fixture_get_time ();
     g_assert_false (vlm_model_check_path (pair->text_path, pair->vision_path, &error));
-    g_assert_cmpint (get_time () - start, <, 10000);
+    g_assert_cmpint (fixture_get_time () - start, <, 10000);
     /* Without its first bytes it is no such file. */
     unknown = n < 4 && writer == pair->text;
     g_assert_error (error, VLM_ERROR, (unknown ? VLM_ERROR_UNSUPPORTED : VLM_ERROR_FORMAT));
@@ -447,16 +436,11 @@ static void
 cut_both (void)
 {
   g_auto (Pair) pair;
-  g_autofree gchar *content = NULL;
-  struct rlimit limit;
 
   pair_init (&pair);
   pair_save (&pair);
   g_assert_true (vlm_model_check_path (pair.text_path, pair.vision_path, NULL));
-  g_assert_true (g_file_get_contents ("/proc/self/statm", &content, NULL, NULL));
-  limit.rlim_cur = limit.rlim_max =
-      g_ascii_strtoull (content, NULL, 10) * sysconf (_SC_PAGESIZE) + (1 << 20);
-  g_assert_cmpint (setrlimit (RLIMIT_AS, &limit), ==, 0);
+  fixture_limit_memory (1 << 20);
   cut (&pair, pair.vision, pair.vision_path);
   pair_save (&pair);
   cut (&pair, pair.text, pair.text_path);

@@ -4,8 +4,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/vlm.h"
@@ -179,22 +177,12 @@ static const Case cases[] = {
       "tensor t needs 32 bytes of data" },
 };
 
-/* Processor time of this thread in microseconds: other programs do not count. */
-static gint64
-get_time (void)
-{
-  struct timespec now;
-
-  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
-}
-
 static VlmGguf *
 open_bytes (const gchar *directory, const guint8 *bytes, gsize n, GError **error)
 {
   g_autofree gchar *path = g_build_filename (directory, FILE_NAME, NULL);
 
-  fixture_write (directory, FILE_NAME, bytes, n);
+  fixture_write (directory, FILE_NAME, n ? bytes : (const guint8 *) "", n);
   return vlm_gguf_open (path, error);
 }
 
@@ -205,10 +193,10 @@ test_case (gconstpointer data)
   gchar *directory = fixture_directory_new ();
   g_autoptr (GByteArray) bytes = gguf_bytes_new (it->recipe);
   g_autoptr (GError) error = NULL;
-  gint64 start = get_time ();
+  gint64 start = fixture_get_time ();
   g_autoptr (VlmGguf) gguf = open_bytes (directory, bytes->data, bytes->len, &error);
 
-  g_assert_cmpint (get_time () - start, <, 10000);
+  g_assert_cmpint (fixture_get_time () - start, <, 10000);
   if (it->code < 0)
     g_assert_no_error (error);
   else
@@ -444,9 +432,9 @@ test_prefixes (void)
     gint64 start;
 
     g_assert_cmpint (truncate (path, n), ==, 0);
-    start = get_time ();
+    start = fixture_get_time ();
     g_assert_null (vlm_gguf_open (path, &error));
-    g_assert_cmpint (get_time () - start, <, 10000);
+    g_assert_cmpint (fixture_get_time () - start, <, 10000);
     g_assert_error (error, VLM_ERROR, VLM_ERROR_FORMAT);
   }
   fixture_directory_remove (directory);
@@ -456,18 +444,12 @@ test_prefixes (void)
 static void
 test_prefix_memory (void)
 {
-  g_autofree gchar *content = NULL;
-  struct rlimit limit;
-
   if (!g_test_subprocess ()) {
     g_test_trap_subprocess (NULL, 60 * G_USEC_PER_SEC, 0);
     g_test_trap_assert_passed ();
     return;
   }
-  g_assert_true (g_file_get_contents ("/proc/self/statm", &content, NULL, NULL));
-  limit.rlim_cur = limit.rlim_max =
-      g_ascii_strtoull (content, NULL, 10) * sysconf (_SC_PAGESIZE) + (1 << 20);
-  g_assert_cmpint (setrlimit (RLIMIT_AS, &limit), ==, 0);
+  fixture_limit_memory (1 << 20);
   test_prefixes ();
 }
 
@@ -502,9 +484,9 @@ test_large_vocabulary (void)
 
   put_vocabulary (writer, 200000, 100000);
   gguf_writer_save (writer, directory, FILE_NAME);
-  start = get_time ();
+  start = fixture_get_time ();
   gguf = open_writer (writer, directory);
-  g_assert_cmpint (get_time () - start, <, G_USEC_PER_SEC / 2);
+  g_assert_cmpint (fixture_get_time () - start, <, G_USEC_PER_SEC / 2);
   value = vlm_gguf_find (gguf, "tokenizer.ggml.merges");
   g_assert_cmpuint (value->n, ==, 100000);
   fixture_directory_remove (directory);
@@ -529,9 +511,9 @@ test_many_names (void)
     gguf_put_u32 (writer, key, i);
     gguf_add_tensor (writer, name, 0, 1, dims, data, sizeof (data));
   }
-  start = get_time ();
+  start = fixture_get_time ();
   gguf = open_writer (writer, directory);
-  g_assert_cmpint (get_time () - start, <, G_USEC_PER_SEC);
+  g_assert_cmpint (fixture_get_time () - start, <, G_USEC_PER_SEC);
   g_assert_cmpuint (vlm_gguf_get_n_tensors (gguf), ==, 16384);
   g_assert_nonnull (vlm_gguf_find (gguf, "key16383"));
   g_assert_nonnull (vlm_gguf_find_tensor (gguf, "tensor00000"));
