@@ -104,7 +104,7 @@ join (const GPtrArray *names)
 gboolean
 vlm_gguf_files_find (const gchar *directory, gchar **text, GError **error)
 {
-  g_auto (Parts) parts = { NULL };
+  g_auto (Parts) parts = { 0 };
   g_autofree gchar *names = NULL;
 
   *text = NULL;
@@ -133,7 +133,7 @@ vlm_gguf_files_find (const gchar *directory, gchar **text, GError **error)
 static gboolean
 find_vision (const gchar *text, const gchar *directory, gchar **mmproj, GError **error)
 {
-  g_auto (Parts) parts = { NULL };
+  g_auto (Parts) parts = { 0 };
   g_autofree gchar *names = NULL;
 
   if (!find_parts (&parts, directory, error))

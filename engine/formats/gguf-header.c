@@ -204,7 +204,7 @@ skip_elements (Scanner *scanner, const VlmGgufValue *value, GError **error)
 static gboolean
 scan_key (Scanner *scanner, GError **error)
 {
-  VlmGgufKey key = { NULL };
+  VlmGgufKey key = { 0 };
 
   scanner->name = NULL;
   key.name = scan_name (scanner, VLM_GGUF_MAX_KEY, error);
@@ -306,7 +306,7 @@ scan_tensor_type (Scanner *scanner, VlmGgufTensor *tensor, guint64 n_values, GEr
 static gboolean
 scan_tensor (Scanner *scanner, GError **error)
 {
-  VlmGgufTensor tensor = { NULL };
+  VlmGgufTensor tensor = { 0 };
   guint64 n_values = 1;
 
   scanner->name = NULL;

@@ -307,7 +307,7 @@ add_tensor (Builder *builder, const VlmGgufTensor *tensor, GError **error)
 {
   const gchar *rest = NULL;
   gint layer = builder->text ? vlm_gguf_name_layer (tensor->name, &rest) : -1;
-  VlmTensorInfo info = { NULL };
+  VlmTensorInfo info = { 0 };
   gchar *name;
 
   if (!describe (builder, tensor, &info, error))

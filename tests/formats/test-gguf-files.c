@@ -127,7 +127,7 @@ answer (const gchar *path, gboolean with_picture)
   const VlmImage image = { pixels, 3 * 8, 8, 8 };
   GArray *ids = g_array_new (FALSE, FALSE, sizeof (gint32));
   VlmRequest request = VLM_REQUEST_INIT;
-  VlmResult result = { NULL };
+  VlmResult result = { 0 };
   g_autoptr (GError) error = NULL;
   VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
   VlmSession *session;
@@ -196,7 +196,7 @@ test_text_alone (void)
   g_autoptr (GError) error = NULL;
   VlmRequest request = VLM_REQUEST_INIT;
   VlmImage image = { (const guint8 *) "abc", 3, 1, 1 };
-  VlmResult result = { NULL };
+  VlmResult result = { 0 };
   VlmSession *session;
   VlmModel *model;
 
