@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "gguf-pieces.h"
+#include "hf.h"
 
 #define PRE "tokenizer.ggml.pre"
 #define TYPES "tokenizer.ggml.token_type"
@@ -70,6 +71,7 @@ append_number (GString *text, guint number)
 static void
 append_string (GString *text, const gchar *bytes, gsize length)
 {
+  static const gchar hex[] = "0123456789abcdef";
   gsize i, from = 0;
 
   g_string_append_c (text, '"');
@@ -80,10 +82,14 @@ append_string (GString *text, const gchar *bytes, gsize length)
       continue;
     g_string_append_len (text, bytes + from, i - from);
     from = i + 1;
-    if (c < 0x20)
-      g_string_append_printf (text, "\\u%04x", c);
-    else
-      g_string_append_printf (text, "\\%c", c);
+    if (c < 0x20) {
+      const gchar code[] = { '\\', 'u', '0', '0', (gchar) ('0' + c / 16), hex[c % 16] };
+
+      g_string_append_len (text, code, sizeof code);
+    } else {
+      g_string_append_c (text, '\\');
+      g_string_append_c (text, (gchar) c);
+    }
   }
   g_string_append_len (text, bytes + from, length - from);
   g_string_append_c (text, '"');
@@ -94,6 +100,15 @@ static gchar *
 excerpt (const gchar *bytes, gsize length)
 {
   return g_utf8_make_valid (bytes, MIN (length, 80));
+}
+
+/* What no reader would take is not even made: a short token may make a long line. */
+static gboolean
+check_size (const Writer *w, const gchar *key, gsize size, GError **error)
+{
+  return size <= VLM_HF_MAX_TOKENIZER
+      || vlm_gguf_fail (error, VLM_ERROR_FORMAT, w->gguf,
+          "%s makes a " VLM_HF_TOKENIZER " of more than %u bytes", key, VLM_HF_MAX_TOKENIZER);
 }
 
 static gboolean
@@ -208,6 +223,8 @@ write_tokens (Writer *w, GError **error)
     if (!check_token (w, id, bytes, length, error))
       return FALSE;
     write_token (w, id, bytes, length);
+    if (!check_size (w, VLM_GGUF_TOKENS, w->added->len + w->vocab->len, error))
+      return FALSE;
   }
   return TRUE;
 }
@@ -266,6 +283,8 @@ append_merges (Writer *w, GString *json, GError **error)
     if (i)
       g_string_append_c (json, ',');
     append_string (json, bytes, length);
+    if (!check_size (w, MERGES, json->len, error))
+      return FALSE;
   }
   return TRUE;
 }

@@ -69,26 +69,33 @@ assert_bytes (const VlmTokenizer *tokenizer, gint id, const gchar *expected)
   g_assert_cmpmem (bytes, length, expected, strlen (expected));
 }
 
+static void
+put_lists (GgufWriter *writer, const gchar *const *tokens, const gint32 *types, guint n_tokens,
+    const gchar *const *merges, guint n_merges)
+{
+  gguf_put_string (writer, "tokenizer.ggml.model", "gpt2");
+  gguf_put_string (writer, "tokenizer.ggml.pre", "lfm2");
+  gguf_put_strings (writer, "tokenizer.ggml.tokens", tokens, n_tokens);
+  gguf_put_i32s (writer, "tokenizer.ggml.token_type", types, n_tokens);
+  gguf_put_strings (writer, "tokenizer.ggml.merges", merges, n_merges);
+}
+
 /* Of every kind one: normal, unknown, control, user-defined, unused. */
 static void
 test_kinds (void)
 {
   static const gchar *const tokens[] = { "a", "b", "ab", "<unk>", "<|im_end|>", "<x>", "\303\251",
-    "two words", "[PAD8]", "\"\\", "ba" };
-  static const gint32 types[] = { 1, 1, 1, 2, 3, 4, 4, 4, 5, 1, 4 };
+    "two words", "[PAD8]", "\"\\", "ba", "\t\037" };
+  static const gint32 types[] = { 1, 1, 1, 2, 3, 4, 4, 4, 5, 1, 4, 4 };
   static const gchar *const merges[] = { "a b", "b a" };
   g_autoptr (GgufWriter) writer = gguf_writer_new ();
   g_autoptr (VlmTokenizer) t = NULL;
 
   G_STATIC_ASSERT (G_N_ELEMENTS (tokens) == G_N_ELEMENTS (types));
-  gguf_put_string (writer, "tokenizer.ggml.model", "gpt2");
-  gguf_put_string (writer, "tokenizer.ggml.pre", "lfm2");
-  gguf_put_strings (writer, "tokenizer.ggml.tokens", tokens, G_N_ELEMENTS (tokens));
-  gguf_put_i32s (writer, "tokenizer.ggml.token_type", types, G_N_ELEMENTS (types));
-  gguf_put_strings (writer, "tokenizer.ggml.merges", merges, G_N_ELEMENTS (merges));
+  put_lists (writer, tokens, types, G_N_ELEMENTS (tokens), merges, G_N_ELEMENTS (merges));
   t = load_written (writer);
 
-  g_assert_cmpuint (vlm_tokenizer_get_size (t), ==, 11);
+  g_assert_cmpuint (vlm_tokenizer_get_size (t), ==, 12);
   g_assert_true (vlm_tokenizer_is_special (t, 3));
   g_assert_true (vlm_tokenizer_is_special (t, 4));
   g_assert_false (vlm_tokenizer_is_special (t, 5));
@@ -98,9 +105,48 @@ test_kinds (void)
   assert_bytes (t, 6, "\303\251");
   assert_bytes (t, 7, "two words");
   assert_bytes (t, 9, "\"\\");
+  assert_bytes (t, 11, "\t\037");
   toy_assert_ids (t, "ab", -1, FALSE, "2");
   toy_assert_ids (t, "ba", -1, FALSE, "10");
   toy_assert_ids (t, "a<x>b\303\251two words<|im_end|>", -1, TRUE, "0 5 1 6 7 4");
+}
+
+static void
+refuse_written (GgufWriter *writer, const gchar *part)
+{
+  gchar *directory = fixture_directory_new ();
+  g_autofree gchar *path = g_build_filename (directory, "text.gguf", NULL);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (VlmGguf) gguf = NULL;
+
+  gguf_writer_save (writer, directory, "text.gguf");
+  gguf = vlm_gguf_open (path, &error);
+  g_assert_no_error (error);
+  g_assert_null (vlm_gguf_make_file (gguf, NULL, VLM_HF_TOKENIZER, &error));
+  fixture_assert_message (error, VLM_ERROR_FORMAT, part);
+  fixture_directory_remove (directory);
+}
+
+/* Control characters take six times their length in JSON: a few megabytes of them are too many. */
+static void
+test_too_long (void)
+{
+  static const gint32 types[] = { 1, 1, 1 };
+  g_autofree gchar *huge = g_strnfill (12 << 20, '\001');
+  g_autofree gchar *half = g_strnfill (1 << 20, '\001'), *whole = g_strconcat ("\001", half, NULL);
+  g_autofree gchar *merge = g_strconcat ("\001 ", half, NULL);
+  const gchar *const token[] = { huge };
+  const gchar *const tokens[] = { "\001", half, whole };
+  const gchar *merges[12];
+  g_autoptr (GgufWriter) first = gguf_writer_new (), second = gguf_writer_new ();
+  guint i;
+
+  put_lists (first, token, types, 1, merges, 0);
+  refuse_written (first, "tokenizer.ggml.tokens makes a tokenizer.json of more than 67108864");
+  for (i = 0; i < G_N_ELEMENTS (merges); i++)
+    merges[i] = merge;
+  put_lists (second, tokens, types, 3, merges, G_N_ELEMENTS (merges));
+  refuse_written (second, "tokenizer.ggml.merges makes a tokenizer.json of more than 67108864");
 }
 
 /* 500 control tokens, words that merges lead to letter by letter, and words that none leads to. */
@@ -176,6 +222,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/gguf-tokenizer/kinds", test_kinds);
+  g_test_add_func ("/gguf-tokenizer/too-long", test_too_long);
   g_test_add_func ("/gguf-tokenizer/large", test_large);
   return g_test_run ();
 }
