@@ -182,7 +182,7 @@ test_end_ids (void)
 /* ---- The reference's small models --------------------------------------------------------- */
 
 static const gchar *const golden_models[] = { "attn-first", "ids-moved", "lfm2-first", "lfm25",
-  "sharded", "text-only", "untied" };
+  "sharded", "text-only", "untied", "vl-3b" };
 
 static gchar *
 golden_model (const gchar *name)
