@@ -17,8 +17,7 @@
 typedef struct
 {
   VlmCellm *cellm;
-  guint8 *buffer; /* of at least CHUNK bytes, for what is not read to its place at once */
-  gsize capacity;
+  guint8 buffer[CHUNK]; /* for what is not read to its place at once */
 } Reader;
 
 static void
@@ -27,7 +26,6 @@ reader_free (gpointer data)
   Reader *reader = data;
 
   vlm_cellm_unref (reader->cellm);
-  g_free (reader->buffer);
   g_free (reader);
 }
 
@@ -75,23 +73,6 @@ read_bytes (gpointer data, guint n, guint64 offset, gpointer buffer, gsize lengt
 
 /* ---- Integers ----------------------------------------------------------------------------- */
 
-/* Makes the buffer hold n bytes. */
-static gboolean
-reserve (Reader *reader, const VlmCellmEntry *entry, gsize n, GError **error)
-{
-  if (n <= reader->capacity)
-    return TRUE;
-  g_free (reader->buffer);
-  reader->buffer = g_try_malloc (n);
-  reader->capacity = reader->buffer ? n : 0;
-  if (reader->buffer)
-    return TRUE;
-  g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
-      "%s: no memory for rows of tensor %s, %" G_GSIZE_FORMAT " bytes",
-      vlm_cellm_get_path (reader->cellm), entry->name, n);
-  return FALSE;
-}
-
 /* n values of halves of bytes, the low half first; bias is what the file has added to each. */
 static void
 unpack (gint8 *q, const guint8 *bytes, gsize n, gint bias)
@@ -106,24 +87,36 @@ unpack (gint8 *q, const guint8 *bytes, gsize n, gint bias)
     q[n - 1] = (gint8) ((bytes[n / 2] & 15) - bias);
 }
 
+/* n values of 4 bits that stand behind each other from byte offset of the payload on. */
+static gboolean
+read_run (Reader *reader, const VlmCellmEntry *entry, guint64 offset, gint8 *q, gsize n,
+    GCancellable *cancellable, GError **error)
+{
+  gsize part;
+
+  for (; n > 0; n -= part, q += part, offset += CHUNK) {
+    part = MIN (n, 2 * (gsize) CHUNK);
+    if (!read_payload (
+            reader, entry, offset, reader->buffer, part / 2 + part % 2, cancellable, error))
+      return FALSE;
+    unpack (q, reader->buffer, part, entry->type == VLM_CELLM_I4 ? 8 : 0);
+  }
+  return TRUE;
+}
+
 /* Rows of 4 bits a value. Words are little-endian, so that theirs come in the order of bytes. */
 static gboolean
 read_nibbles (Reader *reader, const VlmCellmTensor *tensor, guint64 first, gsize n_rows, gint8 *q,
     GCancellable *cancellable, GError **error)
 {
-  const VlmCellmEntry *entry = tensor->data;
-  gsize cols = tensor->info.shape[1], stride = cols / 2 + cols % 2;
-  gsize step = CLAMP (CHUNK / stride, 1, n_rows), done, n, i;
+  gsize cols = tensor->info.shape[1], stride = cols / 2 + cols % 2, row;
 
-  if (!reserve (reader, entry, MAX (CHUNK, step * stride), error))
-    return FALSE;
-  for (done = 0; done < n_rows; done += n) {
-    n = MIN (step, n_rows - done);
-    if (!read_payload (
-            reader, entry, (first + done) * stride, reader->buffer, n * stride, cancellable, error))
+  if (cols % 2 == 0)
+    return read_run (reader, tensor->data, first * stride, q, n_rows * cols, cancellable, error);
+  for (row = 0; row < n_rows; row++) {
+    if (!read_run (
+            reader, tensor->data, (first + row) * stride, q + row * cols, cols, cancellable, error))
       return FALSE;
-    for (i = 0; i < n; i++, q += cols)
-      unpack (q, reader->buffer + i * stride, cols, entry->type == VLM_CELLM_I4 ? 8 : 0);
   }
   return TRUE;
 }
@@ -179,8 +172,6 @@ read_row_scales (Reader *reader, const VlmCellmTensor *tensor, guint64 first, gs
 {
   gsize step = CHUNK / sizeof (guint16), done, n, i;
 
-  if (!reserve (reader, tensor->scale, CHUNK, error))
-    return FALSE;
   for (done = 0; done < n_rows; done += n) {
     const guint16 *halves = (const guint16 *) reader->buffer;
 

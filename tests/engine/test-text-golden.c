@@ -370,7 +370,7 @@ int
 main (int argc, char **argv)
 {
   static const gchar *const settings[] = { "base", "merges-as-strings", "ignore-merges", "replace",
-    "added-flags", "moved" };
+    "added-flags", "moved", "regex-128k" };
   /* Those that the keys of a GGUF file can express. */
   static const gchar *const gguf[] = { "base", "merges-as-strings", "ignore-merges", "moved" };
   guint i;

@@ -38,7 +38,10 @@ heap_watch_end (void)
 
 #ifdef SANITIZED
 
-#include <sanitizer/allocator_interface.h>
+/* The sanitizer's own functions; not every compiler brings the header that declares them. */
+size_t __sanitizer_get_allocated_size (const volatile void *place);
+int __sanitizer_install_malloc_and_free_hooks (
+    void (*on_malloc) (const volatile void *, size_t), void (*on_free) (const volatile void *));
 
 static void
 on_malloc (const volatile void *place, size_t size)
@@ -50,7 +53,7 @@ static void
 on_free (const volatile void *place)
 {
   if (place)
-    count (-(gssize) __sanitizer_get_allocated_size ((const void *) place));
+    count (-(gssize) __sanitizer_get_allocated_size (place));
 }
 
 static void __attribute__ ((constructor)) install (void)

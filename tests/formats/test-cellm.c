@@ -142,6 +142,30 @@ test_round_trip (void)
   check_round_trip (4, FALSE);
 }
 
+/* More than is read at once: of a row, of rows, of scales. */
+static void
+test_large (void)
+{
+  static const CellmSample large[] = {
+    { "odd.weight", CELLM_I4_ROW, 2, { 2, 600001 } },
+    { "even.weight", CELLM_I4_ROW, 2, { 3, 400000 } },
+    { "tall.weight", CELLM_I8, 2, { 140000, 2 } },
+  };
+  gchar *directory = fixture_directory_new ();
+  g_autoptr (CellmFixture) fixture = cellm_fixture_new ();
+  g_autofree gchar *path = NULL;
+  g_autoptr (VlmTensorSource) source = NULL;
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (large); i++)
+    cellm_fixture_add_sample (fixture, &large[i], NULL);
+  path = cellm_fixture_save_in (directory, fixture);
+  source = open_tensors (path);
+  for (i = 0; i < G_N_ELEMENTS (large); i++)
+    check_sample (source, &large[i], large[i].shape[0]);
+  fixture_directory_remove (directory);
+}
+
 static void
 test_formats (void)
 {
@@ -368,6 +392,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/cellm/round-trip", test_round_trip);
+  g_test_add_func ("/cellm/large", test_large);
   g_test_add_func ("/cellm/formats", test_formats);
   g_test_add_func ("/cellm/nibbles", test_nibbles);
   g_test_add_func ("/cellm/bytes", test_bytes);

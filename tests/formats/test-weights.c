@@ -627,7 +627,8 @@ test_reference_models (void)
     const gchar *name;
     guint64 n_parameters;
   } models[] = { { "attn-first", 754512 }, { "ids-moved", 131152 }, { "lfm2-first", 405776 },
-    { "lfm25", 476960 }, { "sharded", 764784 }, { "text-only", 242848 }, { "untied", 327560 } };
+    { "lfm25", 476960 }, { "sharded", 764784 }, { "text-only", 242848 }, { "untied", 327560 },
+    { "vl-3b", 603264 } };
   gsize i;
 
   for (i = 0; i < G_N_ELEMENTS (models); i++) {
