@@ -194,7 +194,35 @@ on_linked (GstPad *pad, GstPad *peer, gpointer user_data)
 
 /* ---- Sending ------------------------------------------------------------------------------ */
 
-/* Sends one item (transfer full); FALSE if the peer takes no more. Not under the lock. */
+/*
+ * The peer goes down before we do. What is left would be lost; should the peer go on, it begins with the
+ * next frame. Video that has come to an overlay at this moment does not wait for text after an end.
+ */
+static void
+part_from_peer (GstVlmTextPad *self)
+{
+  gboolean overlay;
+
+  GST_DEBUG_OBJECT (self, "no text for a peer that stops");
+  g_mutex_lock (&self->lock);
+  g_queue_clear_full (&self->plan.out, (GDestroyNotify) gst_mini_object_unref);
+  gst_vlm_text_plan_restart (&self->plan);
+  self->need_stream_start = TRUE;
+  overlay = gst_vlm_text_peer_draws (self->plan.rules.peer);
+  g_mutex_unlock (&self->lock);
+
+  if (overlay)
+    gst_pad_push_event (GST_PAD (self), gst_event_new_eos ());
+}
+
+/*
+ * Sends one item (transfer full); FALSE if the peer takes no more. Not under the lock.
+ *
+ * An overlay that goes down lets go of its text's thread once and refuses text from then on, but the
+ * start of a stream or the end of a flush that comes just then makes it forget that. It would take
+ * one more text and hold this thread with the second, and who stops it would wait for the thread.
+ * Such an event is followed by a look at the overlay's state here, which has changed before all that.
+ */
 static gboolean
 send_item (GstVlmTextPad *self, GstMiniObject *item)
 {
@@ -204,6 +232,11 @@ send_item (GstVlmTextPad *self, GstMiniObject *item)
   if (GST_IS_EVENT (item)) {
     gst_pad_push_event (pad, GST_EVENT_CAST (item));
     return TRUE;
+  }
+  if (gst_vlm_text_peer_stops (pad)) {
+    gst_mini_object_unref (item);
+    part_from_peer (self);
+    return FALSE;
   }
 
   flow = gst_pad_push (pad, GST_BUFFER_CAST (item));
