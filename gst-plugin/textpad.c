@@ -10,6 +10,8 @@
 #define EOS_TIMEOUT (5 * G_TIME_SPAN_SECOND)
 /* How long releasing the pad waits for a peer that has just been given something. */
 #define RELEASE_TIMEOUT (200 * G_TIME_SPAN_MILLISECOND)
+/* And for an overlay, which lets go when it is flushed: only a busy machine keeps us waiting for it. */
+#define OVERLAY_TIMEOUT (10 * G_TIME_SPAN_SECOND)
 
 G_DEFINE_TYPE (GstVlmTextPad, gst_vlm_text_pad, GST_TYPE_PAD)
 
@@ -235,8 +237,10 @@ void
 gst_vlm_text_pad_answer (GstVlmTextPad *self, GstVlmAnswer *answer)
 {
   g_mutex_lock (&self->lock);
+  /* In all other styles text goes with the frames; what is held is sent by their thread, and what were queued
+   * here would be sent by another at the same time. */
   if (!self->flushing && self->flow == GST_FLOW_OK && !self->reverse && !self->new_peer
-      && self->serial == answer->serial) {
+      && self->plan.rules.style == GST_VLM_TEXT_CUES && self->serial == answer->serial) {
     gst_vlm_text_pad_put_stream_events (self);
     gst_vlm_text_plan_answer (&self->plan, answer);
   }
@@ -347,8 +351,8 @@ end_overlay (GstVlmTextPad *self)
 gboolean
 gst_vlm_text_pad_release_peer (GstVlmTextPad *self, gboolean for_good)
 {
-  gint64 deadline = g_get_monotonic_time () + RELEASE_TIMEOUT;
   gboolean overlay, busy;
+  gint64 deadline;
 
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
@@ -362,6 +366,7 @@ gst_vlm_text_pad_release_peer (GstVlmTextPad *self, gboolean for_good)
   if (overlay)
     gst_pad_push_event (GST_PAD (self), gst_event_new_flush_start ());
 
+  deadline = g_get_monotonic_time () + (overlay ? OVERLAY_TIMEOUT : RELEASE_TIMEOUT);
   g_mutex_lock (&self->lock);
   while (self->busy > 0 && g_cond_wait_until (&self->cond, &self->lock, deadline))
     continue;
