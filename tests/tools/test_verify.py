@@ -4,6 +4,7 @@
 import glob
 import os
 import random
+import re
 import shutil
 import struct
 
@@ -28,7 +29,8 @@ class Sound(ToolTest):
     def sound(self, path):
         out, errors = run(MODEL_TOOL, "verify", path)
         self.assertEqual(out.decode(), path + ": no problems\n")
-        self.assertEqual(errors, "")
+        # What takes long on a busy machine tells how far it is.
+        self.assertEqual(re.sub(r"verifying: \d+ %\n", "", errors), "")
 
     def test_golden_models(self):
         for path in MODELS:
