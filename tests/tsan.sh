@@ -202,6 +202,8 @@ build_tests () {
   [ -f "$build/project/build.ninja" ] \
     || meson setup "$build/project" -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
       -Db_sanitize=thread -Db_lundef=false -Dexamples=false -Dtools=false || return 1
+  # Which tests there are may have changed since the last time.
+  ninja -C "$build/project" build.ninja >/dev/null || return 1
   ninja -C "$build/project" -j "$jobs" gst-plugin/libgstvlmcaption.so \
     $(ninja -C "$build/project" -t targets rule c_LINKER \
       | grep -E '^tests/(element/|engine/test-(runtime|model|session)$)')
