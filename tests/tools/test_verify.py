@@ -3,6 +3,7 @@
 
 import os
 import random
+import re
 import shutil
 import struct
 
@@ -26,7 +27,8 @@ class Sound(ToolTest):
     def sound(self, path):
         out, errors = run(MODEL_TOOL, "verify", path)
         self.assertEqual(out.decode(), path + ": no problems\n")
-        self.assertEqual(errors, "")
+        # What takes long on a busy machine tells how far it is.
+        self.assertEqual(re.sub(r"verifying: \d+ %\n", "", errors), "")
 
     def test_golden_models(self):
         for path in MODELS + GGUF_MODELS:
