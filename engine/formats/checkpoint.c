@@ -104,6 +104,8 @@ check_tokenizer (VlmCheckpoint *checkpoint, GError **error)
         checkpoint->path, size, config->text.vocab_size);
     return FALSE;
   }
+  if (!vlm_model_files_check_tokenizer (checkpoint->files, checkpoint->tokenizer, error))
+    return FALSE;
   if (!config->has_vision)
     return TRUE;
   id = vlm_tokenizer_lookup (checkpoint->tokenizer, IMAGE_TOKEN);

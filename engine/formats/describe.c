@@ -145,10 +145,12 @@ make_group (const Group *group)
   g_autofree gchar *type = quantised ? g_strdup_printf ("int%u", group->format.bits)
                                      : g_ascii_strdown (vlm_dtype_name (group->dtype), -1);
 
-  return json_pack ("{s:s, s:b, s:s, s:o, s:i, s:I, s:I}", "part", vlm_part_name (group->part),
-      "matrices", group->matrix, "type", type, "group",
-      grouped ? json_integer (group->format.group) : json_null (), "n_tensors", group->n_tensors,
-      "n_parameters", (json_int_t) group->n_parameters, "bytes", (json_int_t) group->n_bytes);
+  return json_pack ("{s:s, s:b, s:s, s:o, s:s?, s:b, s:i, s:I, s:I}", "part",
+      vlm_part_name (group->part), "matrices", group->matrix, "type", type, "group",
+      grouped ? json_integer (group->format.group) : json_null (), "scale",
+      quantised ? vlm_int_scale_names[group->format.scale] : NULL, "minimum",
+      quantised && group->format.has_min, "n_tensors", group->n_tensors, "n_parameters",
+      (json_int_t) group->n_parameters, "bytes", (json_int_t) group->n_bytes);
 }
 
 static json_t *

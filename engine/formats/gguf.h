@@ -58,6 +58,20 @@ typedef struct
 
 typedef struct _VlmGguf VlmGguf;
 
+/* What a file is a part of ("lfm2", "clip"), and which part ("model", "mmproj", "adapter"). */
+#define VLM_GGUF_ARCHITECTURE_KEY "general.architecture"
+#define VLM_GGUF_TYPE_KEY "general.type"
+
+/* Whether path is a regular file that begins as these files do. */
+gboolean vlm_gguf_probe (const gchar *path);
+
+/*
+ * Reads those two keys of one file and, as far as they stand before those of the tokenizer, nothing
+ * else; NULL for one that is not there. (transfer full)
+ * Errors as vlm_gguf_open (), for what is read.
+ */
+gboolean vlm_gguf_peek (const gchar *path, gchar **architecture, gchar **type, GError **error);
+
 /*
  * Opens a local file and, when its keys say that it is the first of several
  * (NAME-00001-of-0000N.gguf), the others. Copies the headers and judges them as a whole; nothing of

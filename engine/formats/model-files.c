@@ -2,8 +2,11 @@
 
 #include "model-files-private.h"
 
+#include "cellm.h"
 #include "engine/vlm.h"
 #include "file.h"
+#include "gguf.h"
+#include "safetensors.h"
 
 struct _VlmModelFiles
 {
@@ -36,13 +39,47 @@ check_mmproj (const gchar *path, const gchar *mmproj, GError **error)
   return FALSE;
 }
 
+/* Whether a directory holds the weights of a Hugging Face model. */
+static gboolean
+has_safetensors (const gchar *directory)
+{
+  return vlm_file_exists (directory, VLM_SAFETENSORS_FILE)
+      || vlm_file_exists (directory, VLM_SAFETENSORS_INDEX);
+}
+
+/* A file is what it begins like. */
+static VlmModelFiles *
+open_file (const gchar *path, const gchar *mmproj, GError **error)
+{
+  g_autoptr (VlmModelFiles) files = NULL;
+
+  if (vlm_gguf_probe (path))
+    return vlm_gguf_files_open (path, path, mmproj, error);
+  files = vlm_cellm_probe (path) ? vlm_cellm_files_open (path, error)
+                                 : vlm_slm_files_open (path, error);
+  return files && check_mmproj (path, mmproj, error) ? g_steal_pointer (&files) : NULL;
+}
+
+static VlmModelFiles *
+open_directory (const gchar *path, const gchar *mmproj, GError **error)
+{
+  g_autoptr (VlmModelFiles) files = NULL;
+  g_autofree gchar *text = NULL;
+
+  if (!vlm_path_is_resource (path) && !has_safetensors (path)
+      && !vlm_gguf_files_find (path, &text, error))
+    return NULL;
+  if (text)
+    return vlm_gguf_files_open (path, text, mmproj, error);
+  files = vlm_hf_files_open (path, error);
+  return files && check_mmproj (path, mmproj, error) ? g_steal_pointer (&files) : NULL;
+}
+
 VlmModelFiles *
 vlm_model_files_open (const gchar *path, const gchar *mmproj, GError **error)
 {
-  g_autoptr (VlmModelFiles) files = vlm_path_is_directory (path) ? vlm_hf_files_open (path, error)
-                                                                 : vlm_slm_files_open (path, error);
-
-  return files && check_mmproj (path, mmproj, error) ? g_steal_pointer (&files) : NULL;
+  return vlm_path_is_directory (path) ? open_directory (path, mmproj, error)
+                                      : open_file (path, mmproj, error);
 }
 
 VlmModelFiles *
@@ -77,7 +114,8 @@ vlm_model_files_get_format (const VlmModelFiles *files)
 guint
 vlm_model_files_get_version (const VlmModelFiles *files)
 {
-  return files->class->version;
+  return files->class->get_version ? files->class->get_version (files->data)
+                                   : files->class->version;
 }
 
 GPtrArray *
@@ -129,6 +167,14 @@ gboolean
 vlm_model_files_check_config (const VlmModelFiles *files, const VlmConfig *config, GError **error)
 {
   return !files->class->check_config || files->class->check_config (files->data, config, error);
+}
+
+gboolean
+vlm_model_files_check_tokenizer (
+    const VlmModelFiles *files, const VlmTokenizer *tokenizer, GError **error)
+{
+  return !files->class->check_tokenizer
+      || files->class->check_tokenizer (files->data, tokenizer, error);
 }
 
 VlmTensorSource *

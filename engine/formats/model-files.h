@@ -10,6 +10,7 @@
 #define VLM_MODEL_FILES_H
 
 #include "engine/model/config.h"
+#include "engine/text/tokenizer.h"
 #include "tensors.h"
 
 typedef struct _VlmModelFiles VlmModelFiles;
@@ -63,6 +64,10 @@ gboolean vlm_model_files_verify (
 /* Fails with VLM_ERROR_FORMAT unless the container says of the network what config says. */
 gboolean vlm_model_files_check_config (
     const VlmModelFiles *files, const VlmConfig *config, GError **error);
+
+/* Fails with VLM_ERROR_FORMAT unless tokenizer can be the one that the container was made with. */
+gboolean vlm_model_files_check_tokenizer (
+    const VlmModelFiles *files, const VlmTokenizer *tokenizer, GError **error);
 
 /* The weights, under the names that a Hugging Face directory has for them. (transfer full) */
 VlmTensorSource *vlm_model_files_open_tensors (const VlmModelFiles *files, GError **error);

@@ -64,7 +64,7 @@ append_file_state (GString *key, const gchar *path)
         (gint64) st.st_size, (gint64) st.st_mtim.tv_sec, (long) st.st_mtim.tv_nsec);
 }
 
-/* What makes two loads the same: canonical path, size and time of its files, options, level. */
+/* What makes two loads the same: canonical path, size and time of its files, precision, level. */
 static gchar *
 make_key (const VlmModelFiles *files, const VlmLoadOptions *options, VlmCpuLevel level)
 {
@@ -82,8 +82,7 @@ make_key (const VlmModelFiles *files, const VlmLoadOptions *options, VlmCpuLevel
   }
   for (i = 0; i < paths->len; i++)
     append_file_state (key, paths->pdata[i]);
-  g_string_append_printf (
-      key, "|%d|%s", options != NULL ? options->precision : 0, vlm_cpu_level_name (level));
+  g_string_append_printf (key, "|%d|%s", options->precision, vlm_cpu_level_name (level));
   return g_string_free (key, FALSE);
 }
 
@@ -101,7 +100,7 @@ find_longest_token (const VlmTokenizer *tokenizer)
 }
 
 static VlmModel *
-model_load (VlmModelFiles *files, VlmPrecision precision, VlmCpuLevel level,
+model_load (VlmModelFiles *files, const VlmLoadOptions *options, VlmCpuLevel level,
     VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error)
 {
   const gchar *path = vlm_model_files_get_path (files);
@@ -122,8 +121,8 @@ model_load (VlmModelFiles *files, VlmPrecision precision, VlmCpuLevel level,
   if (checkpoint == NULL || !vlm_checkpoint_find_chat (checkpoint, &model->chat_tokens, error)
       || g_cancellable_set_error_if_cancelled (cancellable, error))
     goto failed;
-  model->weights = vlm_weights_load (
-      checkpoint, &model->kernels, precision, progress, user_data, cancellable, error);
+  model->weights = vlm_weights_load (checkpoint, &model->kernels, options->precision,
+      options->n_threads, progress, user_data, cancellable, error);
   if (model->weights == NULL)
     goto failed;
   model->config = checkpoint->config;
@@ -174,15 +173,19 @@ VlmModel *
 vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFunc progress,
     gpointer user_data, GCancellable *cancellable, GError **error)
 {
+  static const VlmLoadOptions defaults = { 0 };
   g_autoptr (VlmModelFiles) files = NULL;
   g_autofree gchar *key = NULL;
   VlmCpuLevel level;
   VlmModel *model;
   gboolean mine = FALSE;
 
+  if (options == NULL)
+    options = &defaults;
+
   if (!vlm_cpu_level_choose (&level, error))
     return NULL;
-  files = vlm_checkpoint_open_files (path, options != NULL ? options->mmproj : NULL, error);
+  files = vlm_checkpoint_open_files (path, options->mmproj, error);
   if (files == NULL)
     return NULL;
   key = make_key (files, options, level);
@@ -193,8 +196,7 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   if (!mine)
     return model;
 
-  model = model_load (files, options != NULL ? options->precision : VLM_PRECISION_AUTO, level,
-      progress, user_data, cancellable, error);
+  model = model_load (files, options, level, progress, user_data, cancellable, error);
 
   g_mutex_lock (&registry_lock);
   if (model != NULL) {
@@ -221,7 +223,7 @@ vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
   info->n_parameters = model->weights->n_parameters;
   info->weight_bytes = model->weights->n_bytes;
   info->token_bytes = model->weights->token_bytes;
-  info->fast = model->weights->layers[0].down->dtype == VLM_DTYPE_QUANTISED;
+  info->fast = vlm_matrix_has_integers (model->weights->layers[0].down);
   info->hidden_size = config->text.hidden_size;
   info->n_layers = config->text.n_layers;
   info->vocab_size = config->text.vocab_size;

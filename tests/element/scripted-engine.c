@@ -25,7 +25,7 @@ static gboolean loading_held;
 static gboolean captions_held;
 static guint permits;
 static guint failures;
-static guint begun, done, cancelled, alive, loaded;
+static guint begun, done, cancelled, alive, loaded, load_threads;
 static gint64 time_taken, word_pause;
 static gboolean time_busy;
 static const gchar *const *words_said;
@@ -44,7 +44,7 @@ scripted_reset (void)
 {
   g_mutex_lock (&lock);
   loading_held = captions_held = FALSE;
-  permits = failures = begun = done = cancelled = loaded = 0;
+  permits = failures = begun = done = cancelled = loaded = load_threads = 0;
   time_taken = word_pause = 0;
   words_said = NULL;
   g_clear_pointer (&picture, g_bytes_unref);
@@ -140,6 +140,12 @@ guint
 scripted_count_loaded (void)
 {
   return read_count (&loaded);
+}
+
+guint
+scripted_get_load_threads (void)
+{
+  return read_count (&load_threads);
 }
 
 guint
@@ -264,6 +270,7 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   g_mutex_lock (&lock);
   alive++;
   loaded++;
+  load_threads = options->n_threads;
   g_mutex_unlock (&lock);
 
   return model;

@@ -298,9 +298,14 @@ compare (const Run *exact, const Run *fast)
 static void
 set_group (VlmMatrix *matrix, gsize group)
 {
-  if (matrix != NULL && matrix->dtype == VLM_DTYPE_QUANTISED
-      && matrix->format.scale == VLM_SCALE_ROW)
-    matrix->input_group = group > 0 ? group : vlm_padded_k (matrix->cols);
+  guint i;
+
+  for (i = 0; matrix != NULL && i < matrix->n_parts; i++) {
+    VlmMatrixPart *part = &matrix->parts[i];
+
+    if (part->dtype == VLM_DTYPE_QUANTISED && part->format.scale == VLM_SCALE_ROW)
+      part->input_group = group > 0 ? group : vlm_padded_k (matrix->cols);
+  }
 }
 
 /* Lets group values of a row of inputs share a scale where weights leave the choice; 0: all. */

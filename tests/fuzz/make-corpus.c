@@ -59,6 +59,17 @@ write_slm (FixtureModel *model, const gchar *name, VlmSlmType type)
   fixture_remove (model->directory, "m.slm");
 }
 
+/* Integers of every format. */
+static void
+write_mixed_slm (FixtureModel *model)
+{
+  g_autofree gchar *path = g_build_filename (model->directory, "m.slm", NULL);
+
+  slm_fixture_convert_mixed (model, path);
+  put_file ("slm", "mixed", model->directory, "m.slm");
+  fixture_remove (model->directory, "m.slm");
+}
+
 static void
 write_model (gboolean has_vision)
 {
@@ -89,6 +100,7 @@ write_model (gboolean has_vision)
   put_file ("safetensors", kind, model->directory, "model.safetensors");
   write_slm (model, "int8", VLM_SLM_INT8);
   write_slm (model, "int4", VLM_SLM_INT4);
+  write_mixed_slm (model);
 }
 
 static void
