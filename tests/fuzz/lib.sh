@@ -7,11 +7,11 @@
 
 fuzz_build=build-fuzz
 # Runs that keep a target below ten seconds on a slow machine.
-declare -A fuzz_runs=([chat]=20000 [encode]=20000 [image]=6000 [safetensors]=4000 [settings]=6000
-  [slm]=2500 [tokenizer]=10000)
+declare -A fuzz_runs=([cellm]=2000 [chat]=20000 [encode]=20000 [gguf]=4000
+  [image]=6000 [safetensors]=4000 [settings]=6000 [slm]=2500 [tokenizer]=10000)
 # No input is larger than the largest sound one by much, and nothing may allocate far beyond it.
-declare -A fuzz_sizes=([chat]=400 [encode]=2000 [image]=32 [safetensors]=40000 [settings]=4000
-  [slm]=64000 [tokenizer]=16000)
+declare -A fuzz_sizes=([cellm]=64000 [chat]=400 [encode]=2000 [gguf]=80000
+  [image]=32 [safetensors]=40000 [settings]=4000 [slm]=64000 [tokenizer]=16000)
 fuzz_malloc_limit=32
 
 fuzz_build_targets () {

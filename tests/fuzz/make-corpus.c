@@ -10,7 +10,12 @@
 
 #include "engine/formats/hf.h"
 #include "tests/engine/test-text-toy.h"
+#include "tests/formats/cellm-models.h"
+#include "tests/formats/gguf-model.h"
 #include "tests/formats/slm-fixture.h"
+
+/* Magic, version and length stand before the header. */
+#define CELLM_PREFIX 10
 
 static const gchar *root;
 
@@ -103,6 +108,62 @@ write_model (gboolean has_vision)
   write_mixed_slm (model);
 }
 
+/* The padding before the first tensor becomes blanks of the header, which mutations may fill. */
+static void
+put_cellm (CellmFixture *file, const gchar *name)
+{
+  g_autofree gchar *text = NULL, *blanks = NULL;
+  g_autoptr (GByteArray) bytes = NULL;
+
+  cellm_fixture_lay_out (file);
+  text = cellm_fixture_print_header (file);
+  blanks = g_strnfill (file->start - CELLM_PREFIX - strlen (text), ' ');
+  file->text = g_strconcat (text, blanks, NULL);
+  bytes = cellm_fixture_print (file);
+  put ("cellm", name, bytes->data, bytes->len);
+}
+
+static void
+write_cellm (CellmKind kind, CellmSpelling spelling)
+{
+  g_autoptr (FixtureModel) model = fixture_model_new (kind % 2 == 0);
+  g_autoptr (VlmCheckpoint) checkpoint = fixture_open (model);
+  g_autoptr (CellmFixture) file =
+      cellm_models_convert (model->directory, checkpoint->tensors, spelling, kind, NULL);
+  g_autofree gchar *name = g_strdup_printf ("kind-%d", kind);
+
+  put_cellm (file, name);
+}
+
+/* Every kind, in no network. */
+static void
+write_samples (void)
+{
+  g_autoptr (CellmFixture) file = cellm_fixture_new_samples ();
+
+  put_cellm (file, "samples");
+}
+
+/* A text file and perhaps a vision part, with the length of the first before them. */
+static void
+write_gguf (gboolean has_vision)
+{
+  g_autoptr (FixtureModel) model = gguf_model_new (has_vision);
+  g_autoptr (GgufWriter) text = gguf_model_text (model);
+  g_autoptr (GByteArray) all = g_byte_array_new (), first = gguf_writer_get_bytes (text);
+  guint32 length = GUINT32_TO_LE (first->len);
+
+  g_byte_array_append (all, (const guint8 *) &length, sizeof (length));
+  g_byte_array_append (all, first->data, first->len);
+  if (has_vision) {
+    g_autoptr (GgufWriter) vision = gguf_model_vision (model);
+    g_autoptr (GByteArray) second = gguf_writer_get_bytes (vision);
+
+    g_byte_array_append (all, second->data, second->len);
+  }
+  put ("gguf", has_vision ? "pair" : "text", all->data, all->len);
+}
+
 static void
 write_toy (const gchar *name, const gchar *regex)
 {
@@ -157,12 +218,20 @@ write_sizes (void)
 int
 main (int argc, char **argv)
 {
+  guint kind;
+
   g_assert (argc == 2);
   root = argv[1];
   write_model (TRUE);
   write_model (FALSE);
   write_toy ("65k", TOY_REGEX);
   write_toy ("128k", TOY_REGEX_128K);
+  /* Rows of the small model are too short for the kind with words of eight values. */
+  for (kind = 0; kind < CELLM_U32; kind++)
+    write_cellm (kind, kind % CELLM_N_SPELLINGS);
+  write_samples ();
+  write_gguf (TRUE);
+  write_gguf (FALSE);
   write_texts ();
   write_sizes ();
   return 0;
