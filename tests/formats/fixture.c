@@ -68,6 +68,17 @@ fixture_write_json (const gchar *directory, const gchar *name, const json_t *val
   free (text);
 }
 
+guint
+fixture_count_files (const gchar *directory)
+{
+  g_autoptr (GDir) entries = g_dir_open (directory, 0, NULL);
+  guint n = 0;
+
+  while (g_dir_read_name (entries) != NULL)
+    n++;
+  return n;
+}
+
 void
 fixture_write_raw (const gchar *directory, const gchar *name, guint64 length, const gchar *header,
     gsize header_size, gsize n_data)

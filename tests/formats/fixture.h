@@ -17,6 +17,8 @@ void fixture_directory_remove (gchar *directory);
 void fixture_write (const gchar *directory, const gchar *name, gconstpointer data, gsize length);
 void fixture_write_json (const gchar *directory, const gchar *name, const json_t *value);
 void fixture_remove (const gchar *directory, const gchar *name);
+/* How many entries it has. */
+guint fixture_count_files (const gchar *directory);
 
 /* A safetensors file: its length field says length, then header, then n_data bytes of zeros. */
 void fixture_write_raw (const gchar *directory, const gchar *name, guint64 length,

@@ -49,17 +49,6 @@ assert_content (const gchar *path, const gchar *expected)
   g_assert_cmpmem (text, size, expected, strlen (expected));
 }
 
-static guint
-count_files (const gchar *directory)
-{
-  g_autoptr (GDir) entries = g_dir_open (directory, 0, NULL);
-  guint n = 0;
-
-  while (g_dir_read_name (entries) != NULL)
-    n++;
-  return n;
-}
-
 static void
 test_disks (void)
 {
@@ -79,7 +68,7 @@ test_disks (void)
   g_assert_nonnull (strstr (error->message, path));
   g_clear_error (&error);
   assert_content (path, "old");
-  g_assert_cmpuint (count_files (directory), ==, 1);
+  g_assert_cmpuint (fixture_count_files (directory), ==, 1);
 
   /* A name that is not on the disk is one all the same. */
   stubborn = S_IFDIR;
@@ -89,7 +78,7 @@ test_disks (void)
   g_test_assert_expected_messages ();
   g_assert_no_error (error);
   assert_content (path, "new");
-  g_assert_cmpuint (count_files (directory), ==, 1);
+  g_assert_cmpuint (fixture_count_files (directory), ==, 1);
   stubborn = 0;
   fixture_directory_remove (directory);
 }

@@ -358,17 +358,6 @@ watch_progress (gdouble fraction, gpointer user_data)
     g_cancellable_cancel (watch->cancellable);
 }
 
-static guint
-count_entries (const gchar *directory)
-{
-  g_autoptr (GDir) dir = g_dir_open (directory, 0, NULL);
-  guint n = 0;
-
-  while (g_dir_read_name (dir) != NULL)
-    n++;
-  return n;
-}
-
 /* Wherever it is stopped, what was there before is still there and nothing else. */
 static void
 test_cancel (void)
@@ -381,7 +370,7 @@ test_cancel (void)
 
   fixture_save (model);
   fixture_write (model->directory, "m.slm", "before", 6);
-  n_entries = count_entries (model->directory);
+  n_entries = fixture_count_files (model->directory);
   for (limit = 0; !done; limit++) {
     g_autoptr (GCancellable) cancellable = g_cancellable_new ();
     g_autoptr (GError) error = NULL;
@@ -389,7 +378,7 @@ test_cancel (void)
 
     done = vlm_model_convert (
         model->directory, path, &options, watch_progress, &watch, cancellable, &error);
-    g_assert_cmpuint (count_entries (model->directory), ==, n_entries);
+    g_assert_cmpuint (fixture_count_files (model->directory), ==, n_entries);
     if (done) {
       g_assert_cmpfloat (watch.last, ==, 1);
     } else {
