@@ -40,7 +40,7 @@ test_inspection (void)
       n_own++;
     }
   }
-  g_assert_cmpuint (n_own, ==, 28);
+  g_assert_cmpuint (n_own, ==, 29);
   g_free (specs);
   gst_object_unref (element);
 }
