@@ -143,20 +143,24 @@ cellm_models_convert (const gchar *directory, VlmTensorSource *source, CellmSpel
 /* ---- Directories -------------------------------------------------------------------------- */
 
 gchar *
-cellm_models_copy_settings (const gchar *directory)
+cellm_models_copy_settings (const gchar *path)
 {
   static const gchar *const names[] = { "config.json", "tokenizer.json", "tokenizer_config.json",
     "processor_config.json", "preprocessor_config.json", "generation_config.json" };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (VlmModelFiles) files = vlm_model_files_open (path, NULL, &error);
   gchar *copy = fixture_directory_new ();
   guint i;
 
+  g_assert_no_error (error);
   for (i = 0; i < G_N_ELEMENTS (names); i++) {
-    g_autofree gchar *path = g_build_filename (directory, names[i], NULL);
-    g_autofree gchar *text = NULL;
-    gsize size;
+    g_autoptr (GBytes) bytes = NULL;
 
-    if (g_file_get_contents (path, &text, &size, NULL))
-      fixture_write (copy, names[i], text, size);
+    if (!vlm_model_files_has (files, names[i]))
+      continue;
+    bytes = vlm_model_files_read (files, names[i], 1 << 22, &error);
+    g_assert_no_error (error);
+    fixture_write (copy, names[i], g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes));
   }
   return copy;
 }

@@ -34,8 +34,8 @@ gfloat *cellm_models_read (VlmTensorSource *source, const VlmTensorInfo *info);
 /* The tensors of the model at path. (transfer full) */
 VlmTensorSource *cellm_models_open (const gchar *path);
 
-/* A directory with the settings files of another one. (transfer full) */
-gchar *cellm_models_copy_settings (const gchar *directory);
+/* A new directory with the settings files that the model at path has or shows. (transfer full) */
+gchar *cellm_models_copy_settings (const gchar *path);
 
 /* Weights as F32 into directory: the tensors of source, those of values with other numbers. */
 void cellm_models_write_floats (

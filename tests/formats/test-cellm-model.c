@@ -214,11 +214,10 @@ test_golden_models (void)
   }
 }
 
-/* One model in a directory, a .slm and a .cellm file, with the same numbers in all. */
-static void
-check_three_forms (const gchar *name, VlmWeightType type)
+/* What was said in a directory, in a .slm and in a .cellm file with the same numbers: the last. */
+static CellmAnswer *
+check_forms (const gchar *original, VlmWeightType type)
 {
-  g_autofree gchar *original = golden_model (name);
   gchar *directory = cellm_models_copy_settings (original);
   g_autofree gchar *slm = g_build_filename (directory, "model.slm", NULL);
   g_autofree gchar *cellm = g_build_filename (directory, "model.cellm", NULL);
@@ -231,7 +230,7 @@ check_three_forms (const gchar *name, VlmWeightType type)
   g_assert_true (vlm_model_convert (original, slm, &options, NULL, NULL, NULL, &error));
   g_assert_no_error (error);
   source = cellm_models_open (slm);
-  fixture = cellm_models_convert (original, source, CELLM_PUBLISHED, CELLM_N_KINDS, NULL);
+  fixture = cellm_models_convert (directory, source, CELLM_PUBLISHED, CELLM_N_KINDS, NULL);
   cellm_fixture_save (fixture, cellm);
   cellm_models_write_floats (directory, source, NULL);
 
@@ -241,18 +240,35 @@ check_three_forms (const gchar *name, VlmWeightType type)
   cellm_answer_compare (two, three, 0);
   cellm_answer_compare (one, three, 1e-5f);
   fixture_directory_remove (directory);
+  return g_steal_pointer (&three);
 }
 
 static void
 test_three_forms (void)
 {
   static const VlmWeightType types[] = { VLM_WEIGHT_F16, VLM_WEIGHT_INT8, VLM_WEIGHT_INT4 };
-  guint i;
+  static const gchar *const names[] = { "lfm25", "text-only" };
+  guint i, j;
 
   for (i = 0; i < G_N_ELEMENTS (types); i++) {
-    check_three_forms ("lfm25", types[i]);
-    check_three_forms ("text-only", types[i]);
+    for (j = 0; j < G_N_ELEMENTS (names); j++) {
+      g_autofree gchar *original = golden_model (names[j]);
+
+      cellm_answer_free (check_forms (original, types[i]));
+    }
   }
+}
+
+/* And in the GGUF pair that they are made of. */
+static void
+test_four_forms (void)
+{
+  g_autofree gchar *original = golden_model ("gguf-f16");
+  g_autoptr (CellmAnswer) gguf = cellm_models_ask (original, VLM_PRECISION_EXACT);
+  g_autoptr (CellmAnswer) other = check_forms (original, VLM_WEIGHT_F16);
+
+  /* Norms and biases, which the pair has as f32, are halves in the others. */
+  cellm_answer_compare (gguf, other, 1e-3f);
 }
 
 /* Matrices of every kind, against a directory with the values that they stand for. */
@@ -639,6 +655,7 @@ main (int argc, char **argv)
   g_test_add_func ("/cellm/model/end-ids", test_end_ids);
   g_test_add_func ("/cellm/model/golden", test_golden_models);
   g_test_add_func ("/cellm/model/three-forms", test_three_forms);
+  g_test_add_func ("/cellm/model/four-forms", test_four_forms);
   g_test_add_func ("/cellm/model/kinds", test_kinds);
   g_test_add_func ("/cellm/model/int8-embedding", test_int8_embedding);
   g_test_add_func ("/cellm/model/claims", test_claims);
