@@ -141,7 +141,7 @@ read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **arg
   g_autoptr (GOptionContext) context = g_option_context_new ("[PICTURE...]");
   const GOptionEntry entries[] = {
     { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model,
-        "A .slm file or a directory of a Hugging Face model", "MODEL" },
+        "A directory of a Hugging Face model, or a .slm, .cellm or GGUF file", "MODEL" },
     { "prompt", 'p', 0, G_OPTION_ARG_FILENAME, &options->prompt, "What to ask (" DEFAULT_PROMPT ")",
         "TEXT" },
     { "system-prompt", 0, 0, G_OPTION_ARG_FILENAME, &options->system_prompt,

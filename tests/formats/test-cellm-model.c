@@ -606,9 +606,12 @@ test_verify (void)
   fixture_directory_remove (directory);
 }
 
-/* Integers go over as they are; others than asked for are not rounded again. */
+/*
+ * Integers go over as they are; others than asked for are not rounded again. lowest: with -128 or -8,
+ * which a symmetric writer never makes.
+ */
 static void
-check_convert (CellmKind kind, VlmWeightType type, gboolean possible)
+check_convert (CellmKind kind, VlmWeightType type, gboolean lowest, gboolean possible)
 {
   g_autofree gchar *original = golden_model ("text-only");
   g_autoptr (VlmTensorSource) source = cellm_models_open (original);
@@ -621,6 +624,9 @@ check_convert (CellmKind kind, VlmWeightType type, gboolean possible)
   g_autoptr (CellmAnswer) one = NULL, other = NULL;
   g_autoptr (GError) error = NULL;
 
+  if (lowest)
+    *cellm_fixture_find (fixture, "model.layers.0.feed_forward.w1.weight")->data->data =
+        kind == CELLM_I8 ? 0x80 : 0;
   fixture_remove (directory, "config.json");
   cellm_fixture_save (fixture, path);
   g_assert_cmpint (vlm_model_convert (path, slm, &options, NULL, NULL, NULL, &error), ==, possible);
@@ -637,10 +643,16 @@ check_convert (CellmKind kind, VlmWeightType type, gboolean possible)
 static void
 test_convert (void)
 {
-  check_convert (CELLM_F16, VLM_WEIGHT_F16, TRUE);
-  check_convert (CELLM_I8, VLM_WEIGHT_INT8, TRUE);
-  check_convert (CELLM_I8, VLM_WEIGHT_INT4, FALSE);
-  check_convert (CELLM_U32, VLM_WEIGHT_INT4, FALSE);
+  CellmKind kind;
+
+  check_convert (CELLM_F16, VLM_WEIGHT_F16, FALSE, TRUE);
+  check_convert (CELLM_I8, VLM_WEIGHT_INT8, FALSE, TRUE);
+  check_convert (CELLM_I8, VLM_WEIGHT_INT4, FALSE, FALSE);
+  check_convert (CELLM_U32, VLM_WEIGHT_INT4, FALSE, FALSE);
+  for (kind = CELLM_I8; kind < CELLM_N_KINDS; kind++) {
+    check_convert (kind, VLM_WEIGHT_KEEP, FALSE, TRUE);
+    check_convert (kind, VLM_WEIGHT_KEEP, TRUE, TRUE);
+  }
 }
 
 int
