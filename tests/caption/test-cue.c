@@ -2,51 +2,18 @@
 
 /* From captions to cues: what is joined, left out, and cut off. */
 
-#include <string.h>
-
-#include "tools/caption/cue.h"
+#include "cue-list.h"
 
 #define MS G_GINT64_CONSTANT (1000000)
 
-static void
-add (GPtrArray *captions, const gchar *input, gint64 start, gint64 end, const gchar *text)
-{
-  VlmCaption *caption = g_new0 (VlmCaption, 1);
-
-  caption->input = g_strdup (input);
-  caption->uri = g_strdup_printf ("file:///%s", input);
-  caption->pts = start * MS;
-  caption->end = end < 0 ? -1 : end * MS;
-  caption->utc = -1;
-  caption->text = g_strdup (text);
-  caption->tokens = captions->len;
-  caption->finish_reason = g_strdup ("stop");
-  caption->model = g_strdup ("model");
-  caption->thumbnail_size = strlen (text);
-  caption->thumbnail = g_memdup2 (text, caption->thumbnail_size);
-  g_ptr_array_add (captions, caption);
-}
-
-/*
- * list is "start-end text|..." in ms, an end that is not known being left out; so is what comes
- * back. Lengths are in ms.
- */
+/* Lists are those of cue_list_new (); all times are in ms. */
 static void
 check (const gchar *list, gint64 min_length, gint64 max_length, const gchar *expected)
 {
-  g_autoptr (GPtrArray) captions =
-      g_ptr_array_new_with_free_func ((GDestroyNotify) vlm_caption_free);
+  g_autoptr (GPtrArray) captions = cue_list_new (list, MS);
   g_autoptr (GPtrArray) cues = NULL;
   g_autoptr (GString) found = g_string_new (NULL);
-  g_auto (GStrv) items = g_strsplit (list, "|", -1);
 
-  for (guint i = 0; items[i] != NULL; i++) {
-    gchar *rest;
-    gint64 start = g_ascii_strtoll (items[i], &rest, 10);
-    gint64 end = rest[1] == ' ' ? -1 : g_ascii_strtoll (rest + 1, NULL, 10);
-
-    add (captions, "a", start, end, strchr (items[i], ' ') + 1);
-  }
   cues = vlm_cues_new (captions, min_length * MS, max_length * MS);
   for (guint i = 0; i < cues->len; i++) {
     const VlmCaption *cue = g_ptr_array_index (cues, i);
@@ -117,13 +84,15 @@ test_inputs (void)
       g_ptr_array_new_with_free_func ((GDestroyNotify) vlm_caption_free);
   g_autoptr (GPtrArray) cues = NULL;
   const VlmCaption *cue;
+  VlmCaption *caption;
 
-  add (captions, "z", 0, -1, "same");
-  add (captions, "a", 0, -1, "same");
-  add (captions, "z", 1000, 2000, "same");
-  add (captions, "a", 1500, 2000, "other");
-  add (captions, "picture", 0, 0, "same");
-  ((VlmCaption *) g_ptr_array_index (captions, 4))->still = TRUE;
+  cue_list_add (captions, "z", 0, -1, "same");
+  caption = cue_list_add (captions, "a", 0, -1, "same");
+  caption->thumbnail = g_memdup2 ("JPEG", 4);
+  caption->thumbnail_size = 4;
+  cue_list_add (captions, "z", 1000 * MS, 2000 * MS, "same");
+  cue_list_add (captions, "a", 1500 * MS, 2000 * MS, "other");
+  cue_list_add (captions, "picture", 0, 0, "same")->still = TRUE;
   cues = vlm_cues_new (captions, 200 * MS, 0);
   g_assert_cmpuint (cues->len, ==, 4);
   cue = g_ptr_array_index (cues, 0);
@@ -134,7 +103,7 @@ test_inputs (void)
   g_assert_cmpint (cue->end, ==, 1500 * MS);
   g_assert_cmpstr (cue->uri, ==, "file:///a");
   g_assert_cmpuint (cue->tokens, ==, 1);
-  g_assert_cmpmem (cue->thumbnail, cue->thumbnail_size, "same", 4);
+  g_assert_cmpmem (cue->thumbnail, cue->thumbnail_size, "JPEG", 4);
   cue = g_ptr_array_index (cues, 3);
   g_assert_true (cue->still);
   g_assert_cmpint (cue->end, ==, 0);
