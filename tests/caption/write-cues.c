@@ -3,7 +3,7 @@
 /*
  * Any captions into any output, for tests in Python:
  *
- *   write-cues srt|vtt OUT <CAPTIONS.json
+ *   write-cues srt|vtt|html OUT <CAPTIONS.json
  *
  * A caption is an object with the names of VlmCaption's members; what is left out is 0, unknown or "a".
  * "thumbnail" is in base64.
@@ -83,6 +83,8 @@ run (const gchar *kind, gchar **arguments, GError **error)
     return vlm_write_srt (captions, arguments[0], error);
   if (strcmp (kind, "vtt") == 0)
     return vlm_write_vtt (captions, arguments[0], error);
+  if (strcmp (kind, "html") == 0)
+    return vlm_write_html (captions, arguments[0], error);
   g_printerr ("write-cues: no output is called %s\n", kind);
   exit (2);
 }

@@ -22,4 +22,11 @@
 gboolean vlm_write_srt (const GPtrArray *cues, const gchar *path, GError **error);
 gboolean vlm_write_vtt (const GPtrArray *cues, const gchar *path, GError **error);
 
+/*
+ * A contact sheet: one page with a section for each input, whose cues must stand together; thumbnails,
+ * captions, times, and a box to search them. It needs no other file and no network. A picture leads
+ * to its input, where that is a file or on the web.
+ */
+gboolean vlm_write_html (const GPtrArray *cues, const gchar *path, GError **error);
+
 #endif
