@@ -4,7 +4,7 @@
 
 # To build the plugin and the tools.
 packages_build="gcc libc6-dev meson ninja-build pkgconf libglib2.0-dev libgstreamer1.0-dev
-  libgstreamer-plugins-base1.0-dev libjansson-dev liborc-0.4-dev libpcre2-dev libxxhash-dev"
+  libgstreamer-plugins-base1.0-dev libjansson-dev liborc-0.4-dev libpcre2-dev libsqlite3-dev libxxhash-dev"
 
 # To play, draw and write the example's video. textoverlay is in gstreamer1.0-x, and draws nothing
 # without a font.
