@@ -4,14 +4,19 @@
  * Any captions into any output, for tests in Python:
  *
  *   write-cues srt|vtt|html OUT <CAPTIONS.json
+ *   write-cues mkv|burn URI OUT <CAPTIONS.json
+ *   write-cues clip URI START END OUT
  *
  * A caption is an object with the names of VlmCaption's members; what is left out is 0, unknown or "a".
- * "thumbnail" is in base64.
+ * "thumbnail" is in base64. With the environment variable WRITE_CUES_CANCEL everything is cancelled after
+ * that many milliseconds.
  */
 
+#include <gst/gst.h>
 #include <jansson.h>
 #include <string.h>
 
+#include "tools/caption/remux.h"
 #include "tools/caption/write.h"
 
 static gchar *
@@ -74,10 +79,13 @@ read_captions (void)
 }
 
 static gboolean
-run (const gchar *kind, gchar **arguments, GError **error)
+run (const gchar *kind, gchar **arguments, GCancellable *cancellable, GError **error)
 {
   g_autoptr (GPtrArray) captions = NULL;
 
+  if (strcmp (kind, "clip") == 0 && g_strv_length (arguments) == 4)
+    return vlm_cut_clip (arguments[0], g_ascii_strtoll (arguments[1], NULL, 10),
+        g_ascii_strtoll (arguments[2], NULL, 10), arguments[3], cancellable, error);
   captions = read_captions ();
   if (strcmp (kind, "srt") == 0)
     return vlm_write_srt (captions, arguments[0], error);
@@ -85,20 +93,36 @@ run (const gchar *kind, gchar **arguments, GError **error)
     return vlm_write_vtt (captions, arguments[0], error);
   if (strcmp (kind, "html") == 0)
     return vlm_write_html (captions, arguments[0], error);
+  if (strcmp (kind, "mkv") == 0 && arguments[1] != NULL)
+    return vlm_mux_mkv (arguments[0], captions, arguments[1], cancellable, error);
+  if (strcmp (kind, "burn") == 0 && arguments[1] != NULL)
+    return vlm_burn (arguments[0], captions, arguments[1], cancellable, error);
   g_printerr ("write-cues: no output is called %s\n", kind);
   exit (2);
+}
+
+static gpointer
+cancel_later (gpointer cancellable)
+{
+  g_usleep (g_ascii_strtoull (g_getenv ("WRITE_CUES_CANCEL"), NULL, 10) * 1000);
+  g_cancellable_cancel (cancellable);
+  return NULL;
 }
 
 int
 main (int argc, char **argv)
 {
   g_autoptr (GError) error = NULL;
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
 
   if (argc < 3) {
     g_printerr ("usage: write-cues KIND ARGUMENT...\n");
     return 2;
   }
-  if (run (argv[1], argv + 2, &error))
+  gst_init (NULL, NULL);
+  if (g_getenv ("WRITE_CUES_CANCEL") != NULL)
+    g_thread_unref (g_thread_new ("cancel", cancel_later, g_object_ref (cancellable)));
+  if (run (argv[1], argv + 2, cancellable, &error))
     return 0;
   g_printerr ("write-cues: %s\n", error->message);
   return 1;
