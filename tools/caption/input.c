@@ -16,7 +16,8 @@
 typedef struct
 {
   VlmInputs *inputs;
-  GHashTable *known; /* URIs of the list, and of files that are to be left out */
+  GHashTable *known;   /* URIs of the list */
+  GHashTable *outputs; /* URIs of files that are left out of folders */
 } Listing;
 
 void
@@ -70,7 +71,8 @@ add_file (Listing *listing, const gchar *path, const gchar *folder)
   VlmContent content;
   VlmInput *input;
 
-  if (!g_hash_table_add (listing->known, g_strdup (uri)))
+  if ((folder != NULL && g_hash_table_contains (listing->outputs, uri))
+      || !g_hash_table_add (listing->known, g_strdup (uri)))
     return;
   content = vlm_content_find (path, &exact_seeks, &error);
   if (folder != NULL && content == VLM_CONTENT_OTHER && !vlm_content_is_called_media (path)) {
@@ -229,7 +231,8 @@ add_list (Listing *listing, GError **error)
 gboolean
 vlm_inputs_collect (VlmInputs *inputs, gchar **words, const gchar *const *outputs, GError **error)
 {
-  Listing listing = { inputs, g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL) };
+  Listing listing = { inputs, g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL),
+    g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL) };
   gboolean done = TRUE;
   guint i;
 
@@ -238,7 +241,7 @@ vlm_inputs_collect (VlmInputs *inputs, gchar **words, const gchar *const *output
   for (i = 0; outputs[i] != NULL; i++) {
     g_autoptr (GFile) file = g_file_new_for_path (outputs[i]);
 
-    g_hash_table_add (listing.known, g_file_get_uri (file));
+    g_hash_table_add (listing.outputs, g_file_get_uri (file));
   }
   for (i = 0; words[i] != NULL && done; i++) {
     if (strcmp (words[i], "-") == 0)
@@ -247,6 +250,7 @@ vlm_inputs_collect (VlmInputs *inputs, gchar **words, const gchar *const *output
       add_word (&listing, words[i]);
   }
   g_hash_table_unref (listing.known);
+  g_hash_table_unref (listing.outputs);
   return done;
 }
 

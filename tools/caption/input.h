@@ -46,7 +46,8 @@ typedef struct
  * sorted by name; globs; URIs; "-", a list of these on standard input, one a line. Each input is
  * there once. What a file is says its content. What cannot be captioned is in the list too, failed
  * and with a message, except for files of folders that neither are nor are called pictures, videos
- * or sounds; hidden files and those in outputs (NULL-terminated paths) are left out altogether.
+ * or sounds; hidden ones, and those in
+ * outputs (NULL-terminated paths), are left out of folders altogether.
  * Error: standard input cannot be read.
  */
 gboolean vlm_inputs_collect (

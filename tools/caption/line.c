@@ -233,6 +233,16 @@ note_failed_frame (VlmLine *line, GstMessage *message)
     line->failed_frames = describe_message (message);
 }
 
+/* What the end of the stream means: the end of the input, or of frames that were let fall. */
+static Event
+judge_eos (VlmLine *line, gint *stop)
+{
+  VlmFramesState state;
+
+  vlm_frames_get_state (line->frames, &state);
+  return state.refused || g_atomic_int_get (stop) != 0 ? EVENT_STOP : EVENT_END;
+}
+
 /*
  * Waits for something to happen; text is set for errors. A caption that is being made is always
  * waited for.
@@ -255,7 +265,7 @@ wait_for_event (VlmLine *line, gint *stop, gchar **text)
           *text = describe_message (message);
           return is_from_element (line, message) ? EVENT_MODEL : EVENT_ERROR;
         case GST_MESSAGE_EOS:
-          return EVENT_END;
+          return judge_eos (line, stop);
         case GST_MESSAGE_ASYNC_DONE:
           return EVENT_PREROLL;
         default:

@@ -7,6 +7,7 @@
 
 #include <gio/gio.h>
 
+#include "remux.h"
 #include "write.h"
 
 /* A kind of output that there is one of for each video. */
@@ -14,14 +15,17 @@ typedef struct
 {
   const gchar *option, *suffix;
   gsize path; /* where its path is in the options */
-  gboolean video;
+  /* One of these: a text, or a video that takes its time. */
   gboolean (*write) (const GPtrArray *cues, const gchar *path, GError **error);
-  gboolean (*encode) (const gchar *uri, const GPtrArray *cues, const gchar *path, GError **error);
+  gboolean (*encode) (const gchar *uri, const GPtrArray *cues, const gchar *path,
+      GCancellable *cancellable, GError **error);
 } Kind;
 
 static const Kind kinds[] = {
-  { "--srt", ".srt", G_STRUCT_OFFSET (VlmRunOptions, srt), FALSE, vlm_write_srt, NULL },
-  { "--vtt", ".vtt", G_STRUCT_OFFSET (VlmRunOptions, vtt), FALSE, vlm_write_vtt, NULL },
+  { "--srt", ".srt", G_STRUCT_OFFSET (VlmRunOptions, srt), vlm_write_srt, NULL },
+  { "--vtt", ".vtt", G_STRUCT_OFFSET (VlmRunOptions, vtt), vlm_write_vtt, NULL },
+  { "--mkv", ".mkv", G_STRUCT_OFFSET (VlmRunOptions, mkv), NULL, vlm_mux_mkv },
+  { "--burn", ".mp4", G_STRUCT_OFFSET (VlmRunOptions, burn), NULL, vlm_burn },
 };
 
 static const gchar *
@@ -207,7 +211,7 @@ gather (const GPtrArray *inputs, guint first, guint n)
 
 static gboolean
 make_file (const Kind *kind, const VlmInput *input, const GPtrArray *cues, const gchar *path,
-    GError **error)
+    GCancellable *cancellable, GError **error)
 {
   g_autofree gchar *folder = g_path_get_dirname (path);
 
@@ -219,12 +223,12 @@ make_file (const Kind *kind, const VlmInput *input, const GPtrArray *cues, const
     return FALSE;
   }
   return kind->write != NULL ? kind->write (cues, path, error)
-                             : kind->encode (input->uri, cues, path, error);
+                             : kind->encode (input->uri, cues, path, cancellable, error);
 }
 
 static gboolean
 make_for_input (const VlmRunOptions *options, const GPtrArray *inputs, guint index,
-    const gchar *name, gboolean partial, VlmReport *report)
+    const gchar *name, gboolean partial, GCancellable *cancellable, VlmReport *report)
 {
   g_autoptr (GPtrArray) captions = gather (inputs, index, 1);
   g_autoptr (GPtrArray) cues = vlm_cues_new (captions, options->min_cue, options->max_cue);
@@ -238,11 +242,13 @@ make_for_input (const VlmRunOptions *options, const GPtrArray *inputs, guint ind
     if (get_path (&kinds[i], options) == NULL)
       continue;
     path = find_path (&kinds[i], options, name);
-    if (partial && kinds[i].video) {
+    if (kinds[i].encode != NULL && (partial || g_cancellable_is_cancelled (cancellable))) {
       vlm_report_note (report, "%s: not made, since the run was interrupted", path);
       continue;
     }
-    if (!make_file (&kinds[i], inputs->pdata[index], cues, path, &error)) {
+    if (kinds[i].encode != NULL)
+      vlm_report_step (report, "Making", path);
+    if (!make_file (&kinds[i], inputs->pdata[index], cues, path, cancellable, &error)) {
       vlm_report_failure (report, kinds[i].option, error->message);
       done = FALSE;
     }
@@ -264,8 +270,8 @@ make_html (const VlmRunOptions *options, const GPtrArray *inputs, VlmReport *rep
 }
 
 gboolean
-vlm_outputs_make (
-    const VlmRunOptions *options, const GPtrArray *inputs, gboolean partial, VlmReport *report)
+vlm_outputs_make (const VlmRunOptions *options, const GPtrArray *inputs, gboolean partial,
+    GCancellable *cancellable, VlmReport *report)
 {
   g_autoptr (GPtrArray) names = name_outputs (inputs);
   gboolean done = TRUE;
@@ -275,7 +281,8 @@ vlm_outputs_make (
     const VlmInput *input = inputs->pdata[i];
 
     if (is_video (input) && input->captions->len > 0)
-      done = make_for_input (options, inputs, i, names->pdata[i], partial, report) && done;
+      done = make_for_input (options, inputs, i, names->pdata[i], partial, cancellable, report)
+          && done;
   }
   if (options->html != NULL)
     done = make_html (options, inputs, report) && done;

@@ -19,10 +19,10 @@ const gchar **vlm_outputs_get_paths (const VlmRunOptions *options);
 gboolean vlm_outputs_check (const VlmRunOptions *options, const GPtrArray *inputs, GError **error);
 
 /*
- * Makes them. Where partial, the run was interrupted, and no videos are made. FALSE: some could not
- * be made; that is reported.
+ * Makes them. Where partial, the run was interrupted, and no videos are made; nor are they, or the
+ * rest of them, once it is cancelled. FALSE: some could not be made; that is reported.
  */
-gboolean vlm_outputs_make (
-    const VlmRunOptions *options, const GPtrArray *inputs, gboolean partial, VlmReport *report);
+gboolean vlm_outputs_make (const VlmRunOptions *options, const GPtrArray *inputs, gboolean partial,
+    GCancellable *cancellable, VlmReport *report);
 
 #endif

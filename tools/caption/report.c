@@ -104,6 +104,15 @@ vlm_report_note (VlmReport *report, const gchar *format, ...)
 }
 
 void
+vlm_report_step (VlmReport *report, const gchar *what, const gchar *path)
+{
+  g_autofree gchar *line = vlm_make_line (path);
+
+  if (report->settings.progress)
+    vlm_report_note (report, "%s %s", what, line);
+}
+
+void
 vlm_report_progress (VlmReport *report, const VlmProgress *progress)
 {
   guint columns = vlm_progress_get_columns ();

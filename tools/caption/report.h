@@ -36,6 +36,9 @@ void vlm_report_input (VlmReport *report, const VlmInput *input);
 /* A line of its own on standard error. */
 void vlm_report_note (VlmReport *report, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
+/* Says what is done to path next, where progress is shown. */
+void vlm_report_step (VlmReport *report, const gchar *what, const gchar *path);
+
 /* Shows the progress, if it is time to. */
 void vlm_report_progress (VlmReport *report, const VlmProgress *progress);
 

@@ -10,18 +10,6 @@
 #define DEFAULT_MIN_CUE 1e9
 #define DEFAULT_SCENE_CHANGE 0.05
 
-/* What is left unset has no default text, so --scenes may stand without a value. */
-static gboolean
-take_scenes (const gchar *name, const gchar *value, gpointer data, GError **error)
-{
-  VlmRunOptions *options = data;
-
-  options->scenes = TRUE;
-  g_free (options->scenes_text);
-  options->scenes_text = g_strdup (value);
-  return TRUE;
-}
-
 void
 vlm_run_options_add (VlmRunOptions *options, GOptionContext *context)
 {
@@ -30,11 +18,10 @@ vlm_run_options_add (VlmRunOptions *options, GOptionContext *context)
         "Caption a frame of a video that often (2s)", "TIME" },
     { "fps", 0, 0, G_OPTION_ARG_STRING, &options->fps_text,
         "Caption that many frames of a second of video", "N" },
-    { "scenes", 0, G_OPTION_FLAG_OPTIONAL_ARG, G_OPTION_ARG_CALLBACK, take_scenes,
-        "Caption the first frame of each scene; a scene begins where CHANGE of the picture, 0 to "
-        "1, "
-        "is new (0.05)",
-        "CHANGE" },
+    { "scenes", 0, 0, G_OPTION_ARG_NONE, &options->scenes,
+        "Caption the first frame of each scene of a video", NULL },
+    { "scene-change", 0, 0, G_OPTION_ARG_STRING, &options->scenes_text,
+        "The same; a scene begins where CHANGE of the picture, 0 to 1, is new (0.05)", "CHANGE" },
     { "from", 0, 0, G_OPTION_ARG_STRING, &options->from_text, "Begin there in each video", "TIME" },
     { "to", 0, 0, G_OPTION_ARG_STRING, &options->to_text, "End there in each video", "TIME" },
     { "jobs", 0, 0, G_OPTION_ARG_INT, &options->jobs, "Caption that many inputs side by side (1)",
@@ -47,6 +34,10 @@ vlm_run_options_add (VlmRunOptions *options, GOptionContext *context)
         "Put captions into a database to search in, as they come", "FILE" },
     { "html", 0, 0, G_OPTION_ARG_FILENAME, &options->html,
         "Write a page of thumbnails and captions", "FILE" },
+    { "mkv", 0, 0, G_OPTION_ARG_FILENAME, &options->mkv, "Copy the video with a track of subtitles",
+        "PATH" },
+    { "burn", 0, 0, G_OPTION_ARG_FILENAME, &options->burn,
+        "Encode the video with captions in the picture", "PATH" },
     { "min-cue", 0, 0, G_OPTION_ARG_STRING, &options->min_cue_text,
         "Shortest subtitle (1s, or the time between captions if that is less)", "TIME" },
     { "max-cue", 0, 0, G_OPTION_ARG_STRING, &options->max_cue_text,
@@ -115,7 +106,7 @@ read_selection (VlmRunOptions *options, GError **error)
   selection->scene_change = DEFAULT_SCENE_CHANGE;
   if (!read_time ("every", options->every_text, &every, error)
       || !read_number ("fps", options->fps_text, 1000, "more than 0, at most 1000", &fps, error)
-      || !read_number ("scenes", options->scenes_text, 1, "more than 0, at most 1",
+      || !read_number ("scene-change", options->scenes_text, 1, "more than 0, at most 1",
           &selection->scene_change, error)
       || !read_time ("from", options->from_text, &selection->from, error)
       || !read_time ("to", options->to_text, &selection->to, error))
@@ -124,7 +115,9 @@ read_selection (VlmRunOptions *options, GError **error)
     return wrong (error, "every", options->every_text, "at least 1ms");
   if (selection->to >= 0 && selection->to <= selection->from)
     return wrong (error, "to", options->to_text, "a time after --from");
-  selection->every = options->scenes ? 0 : fps > 0 ? 1e9 / fps : (gdouble) every;
+  selection->every = options->scenes || options->scenes_text != NULL ? 0
+      : fps > 0                                                      ? 1e9 / fps
+                                                                     : (gdouble) every;
   selection->thumbnails = options->html != NULL;
   return TRUE;
 }
@@ -157,8 +150,9 @@ vlm_run_options_complete (VlmRunOptions *options, GError **error)
 
     return wrong (error, "jobs", found, "1 to 64");
   }
-  if (!refuse_together (
-          (options->every_text != NULL) + (options->fps_text != NULL) + options->scenes > 1,
+  if (!refuse_together ((options->every_text != NULL) + (options->fps_text != NULL)
+                  + (options->scenes || options->scenes_text != NULL)
+              > 1,
           "--every, --fps and --scenes", error)
       || !refuse_together (options->resume && options->overwrite, "--resume and --overwrite", error)
       || !refuse_together (options->resume && standard, "--resume and --jsonl -", error))

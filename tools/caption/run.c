@@ -40,12 +40,14 @@ struct _Run
   VlmStore *store; /* or NULL */
   VlmReport *report;
   GMainLoop *loop;
-  gint64 started; /* us */
-  gint stop;      /* atomic: the number of a signal, or STOP_BROKEN */
+  GCancellable *cancellable; /* of outputs */
+  gint64 started;            /* us */
+  gint stop;                 /* atomic: the number of a signal, or STOP_BROKEN */
+  gint captioned;            /* atomic: all jobs are over */
+  gboolean made;             /* all outputs are */
 
   GMutex lock; /* of all that follows, of the inputs, the store and the report */
   Job *jobs;
-  guint n_running;
   guint next;    /* the input to begin next */
   guint n_new;   /* captions made by this run */
   gint64 played; /* ns of inputs that are done */
@@ -142,13 +144,6 @@ finish_input (Job *job, const GError *model_error)
   g_mutex_unlock (&run->lock);
 }
 
-static gboolean
-end_loop (gpointer data)
-{
-  g_main_loop_quit (data);
-  return G_SOURCE_REMOVE;
-}
-
 static gpointer
 work (gpointer data)
 {
@@ -171,15 +166,54 @@ work (gpointer data)
 
   g_mutex_lock (&run->lock);
   job->line = NULL;
-  if (--run->n_running == 0)
-    g_idle_add (end_loop, run->loop);
   g_mutex_unlock (&run->lock);
   if (line != NULL)
     vlm_line_free (line);
   return NULL;
 }
 
-/* ---- The main thread while they work ------------------------------------------------------- */
+static gboolean
+has_work (const Run *run)
+{
+  guint i;
+
+  for (i = 0; i < run->inputs.list->len; i++) {
+    if (((VlmInput *) run->inputs.list->pdata[i])->state == VLM_INPUT_WAITING)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static gboolean
+end_loop (gpointer data)
+{
+  g_main_loop_quit (data);
+  return G_SOURCE_REMOVE;
+}
+
+/* Has all jobs done, then makes the outputs; all of it while the main thread listens to signals. */
+static gpointer
+conduct (gpointer data)
+{
+  Run *run = data;
+  const VlmRunOptions *options = &run->options->run;
+  gint i, n = has_work (run) ? options->jobs : 0;
+
+  for (i = 0; i < n; i++)
+    run->jobs[i].thread = g_thread_new ("job", work, &run->jobs[i]);
+  for (i = 0; i < n; i++)
+    g_thread_join (run->jobs[i].thread);
+  g_atomic_int_set (&run->captioned, 1);
+
+  g_mutex_lock (&run->lock);
+  run->made = vlm_outputs_make (
+      options, run->inputs.list, g_atomic_int_get (&run->stop) != 0, run->cancellable, run->report);
+  g_mutex_unlock (&run->lock);
+  g_idle_add (end_loop, run->loop);
+  return NULL;
+}
+
+/* ---- The main thread meanwhile ------------------------------------------------------------- */
 
 static gboolean
 show_progress (gpointer data)
@@ -188,6 +222,9 @@ show_progress (gpointer data)
   VlmProgress progress = { .n_inputs = run->inputs.list->len };
   guint i;
 
+  /* What makes outputs has the lock, and prints by itself. */
+  if (g_atomic_int_get (&run->captioned))
+    return G_SOURCE_REMOVE;
   g_mutex_lock (&run->lock);
   progress.played = run->played;
   for (i = 0; i < run->inputs.list->len; i++)
@@ -214,7 +251,9 @@ show_progress (gpointer data)
 static gboolean
 stop_by (Run *run, gint number)
 {
-  if (g_atomic_int_compare_and_exchange (&run->stop, 0, number)) {
+  g_cancellable_cancel (run->cancellable);
+  if (g_atomic_int_compare_and_exchange (&run->stop, 0, number)
+      && !g_atomic_int_get (&run->captioned)) {
     g_mutex_lock (&run->lock);
     vlm_report_note (run->report,
         "vlm-caption: stopping after the caption that is being made; once more to stop at once");
@@ -254,25 +293,25 @@ remove_source (guint id)
 static void
 caption_all (Run *run)
 {
-  guint i, n = (guint) run->options->run.jobs;
   guint sources[] = { g_unix_signal_add (SIGINT, stop_by_interrupt, run),
     g_unix_signal_add (SIGTERM, stop_by_terminate, run),
     g_unix_signal_add (SIGHUP, stop_by_hangup, run),
     g_timeout_add (DRAW_INTERVAL, show_progress, run) };
+  GThread *conductor;
+  guint i;
 
   run->loop = g_main_loop_new (NULL, FALSE);
-  run->jobs = g_new0 (Job, n);
-  run->n_running = n;
-  for (i = 0; i < n; i++) {
+  run->cancellable = g_cancellable_new ();
+  run->jobs = g_new0 (Job, (gsize) run->options->run.jobs);
+  for (i = 0; i < (guint) run->options->run.jobs; i++)
     run->jobs[i].run = run;
-    run->jobs[i].thread = g_thread_new ("job", work, &run->jobs[i]);
-  }
+  conductor = g_thread_new ("conductor", conduct, run);
   g_main_loop_run (run->loop);
-  for (i = 0; i < n; i++)
-    g_thread_join (run->jobs[i].thread);
+  g_thread_join (conductor);
   for (i = 0; i < G_N_ELEMENTS (sources); i++)
     remove_source (sources[i]);
   g_free (run->jobs);
+  g_object_unref (run->cancellable);
   g_main_loop_unref (run->loop);
 }
 
@@ -321,18 +360,6 @@ prepare (Run *run, int *exit_code)
   return FALSE;
 }
 
-static gboolean
-has_work (const Run *run)
-{
-  guint i;
-
-  for (i = 0; i < run->inputs.list->len; i++) {
-    if (((VlmInput *) run->inputs.list->pdata[i])->state == VLM_INPUT_WAITING)
-      return TRUE;
-  }
-  return FALSE;
-}
-
 static void
 make_report (Run *run)
 {
@@ -362,7 +389,7 @@ finish (Run *run, gchar **command)
   summary.seconds = (g_get_monotonic_time () - run->started) / (gdouble) G_USEC_PER_SEC;
   for (i = 0; i < run->inputs.list->len; i++)
     done = done && ((VlmInput *) run->inputs.list->pdata[i])->state <= VLM_INPUT_WHOLE;
-  done = vlm_outputs_make (options, run->inputs.list, run->stop != 0, run->report) && done;
+  done = run->made && done;
   if (run->store != NULL && !vlm_store_close (run->store, &error)) {
     vlm_report_failure (run->report, NULL, error->message);
     done = FALSE;
@@ -386,8 +413,7 @@ vlm_run (const CaptionOptions *options, gchar **command)
   g_mutex_init (&run.lock);
   if (prepare (&run, &exit_code)) {
     make_report (&run);
-    if (has_work (&run))
-      caption_all (&run);
+    caption_all (&run);
     exit_code = finish (&run, command);
     vlm_report_free (run.report);
   }

@@ -13,6 +13,7 @@
 #include "db.h"
 #include "jsonl.h"
 #include "progress.h"
+#include "remux.h"
 #include "times.h"
 
 #define EXIT_USAGE 2
@@ -30,9 +31,34 @@ typedef struct
   gchar *query;
   gboolean json, help;
   gint limit;
+  gint clip;           /* number of the hit that is cut out; 0: none */
+  const gchar *output; /* where to */
 } Search;
 
 /* ---- The command line ---------------------------------------------------------------------- */
+
+/* Takes "--clip N OUT" out of the command line: no option of GLib's has two values. */
+static gboolean
+take_clip (Search *search, int *argc, char **argv, GError **error)
+{
+  int i;
+
+  for (i = 1; i < *argc && strcmp (argv[i], "--") != 0; i++) {
+    if (strcmp (argv[i], "--clip") != 0)
+      continue;
+    if (i + 2 >= *argc || (search->clip = atoi (argv[i + 1])) < 1) {
+      g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+          "--clip is %s, expected the number of a hit and a file",
+          i + 1 < *argc ? argv[i + 1] : "alone");
+      return FALSE;
+    }
+    search->output = argv[i + 2];
+    memmove (argv + i, argv + i + 3, (gsize) (*argc - i - 2) * sizeof (*argv));
+    *argc -= 3;
+    return TRUE;
+  }
+  return TRUE;
+}
 
 static gboolean
 parse (Search *search, int argc, char **argv, GError **error)
@@ -49,8 +75,11 @@ parse (Search *search, int argc, char **argv, GError **error)
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_set_help_enabled (context, FALSE);
   g_option_context_set_summary (context, SUMMARY);
+  g_option_context_set_description (
+      context, "  --clip N OUT     Cut hit N out of its video, into the Matroska file OUT\n");
   g_set_prgname ("vlm-caption search");
-  if (!g_option_context_parse (context, &argc, &argv, error))
+  if (!take_clip (search, &argc, argv, error)
+      || !g_option_context_parse (context, &argc, &argv, error))
     return FALSE;
   if (search->help) {
     g_autofree gchar *text = g_option_context_get_help (context, TRUE, NULL);
@@ -175,6 +204,27 @@ print_hits (const Search *search, const GPtrArray *hits, GError **error)
   return output_flush (error);
 }
 
+static gboolean
+cut_hit (const Search *search, const GPtrArray *hits, GError **error)
+{
+  const VlmCaption *hit;
+
+  if (search->clip == 0)
+    return TRUE;
+  if ((guint) search->clip > hits->len) {
+    g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+        "--clip is %d, expected at most %u, the number of hits", search->clip, hits->len);
+    return FALSE;
+  }
+  hit = hits->pdata[search->clip - 1];
+  if (hit->still) {
+    g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+        "--clip is %d, which is a picture: %s", search->clip, hit->input);
+    return FALSE;
+  }
+  return vlm_cut_clip (hit->uri, hit->pts, hit->end, search->output, NULL, error);
+}
+
 /* Returns the number of hits, or -1 with an error. */
 static gint
 run (const Search *search, GError **error)
@@ -191,7 +241,7 @@ run (const Search *search, GError **error)
   if (captions != NULL)
     hits = find_hits (db, captions, cache, error);
   vlm_db_close (db);
-  if (hits == NULL || !print_hits (search, hits, error))
+  if (hits == NULL || !print_hits (search, hits, error) || !cut_hit (search, hits, error))
     return -1;
   return (gint) hits->len;
 }
