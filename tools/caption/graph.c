@@ -2,6 +2,8 @@
 
 #include "graph.h"
 
+#include <gst/pbutils/pbutils.h>
+
 /* How long nothing may move, and how often that is looked at. */
 #define PATIENCE 30
 #define LOOK_INTERVAL (100 * GST_MSECOND)
@@ -67,6 +69,7 @@ vlm_graph_link_element (VlmGraph *graph, GstPad *from, GstElement *to, GError **
 void
 vlm_graph_fail (VlmGraph *graph, GError *error)
 {
+  g_atomic_int_set (&graph->failed, TRUE);
   gst_element_post_message (
       graph->pipeline, gst_message_new_error (GST_OBJECT (graph->pipeline), error, NULL));
   g_error_free (error);
@@ -106,7 +109,8 @@ vlm_graph_all_there (VlmGraph *graph)
 {
   GError *error = NULL;
 
-  if (!g_atomic_int_compare_and_exchange (&graph->ready, FALSE, TRUE))
+  if (!g_atomic_int_compare_and_exchange (&graph->ready, FALSE, TRUE)
+      || g_atomic_int_get (&graph->failed))
     return;
   if (graph->video == NULL)
     g_set_error (&error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "there is no video in it");
@@ -172,6 +176,7 @@ vlm_graph_free (VlmGraph *graph)
   gst_object_unref (graph->pipeline);
   g_ptr_array_unref (graph->waiting);
   g_mutex_clear (&graph->lock);
+  g_free (graph->missing);
   g_free (graph->uri);
   g_free (graph);
 }
@@ -186,7 +191,13 @@ handle_message (VlmGraph *graph, GstMessage *message, gboolean *ended, GError **
       return TRUE;
     case GST_MESSAGE_ERROR:
       gst_message_parse_error (message, error, NULL);
+      if (graph->missing != NULL)
+        g_prefix_error (error, "there is no %s: ", graph->missing);
       return FALSE;
+    case GST_MESSAGE_ELEMENT:
+      if (graph->missing == NULL && gst_is_missing_plugin_message (message))
+        graph->missing = gst_missing_plugin_message_get_description (message);
+      return TRUE;
     default:
       return TRUE;
   }
@@ -243,6 +254,8 @@ vlm_graph_run (VlmGraph *graph, GCancellable *cancellable, GError **error)
 {
   gboolean good;
 
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   /* An element that refuses posts why. */
   gst_element_set_state (graph->pipeline, GST_STATE_PLAYING);
   good = wait_for_end (graph, cancellable, error);

@@ -48,6 +48,8 @@ struct _VlmGraph
   gint frames;        /* atomic: frames of video that the muxer got */
   gint begun;         /* atomic: origin is known */
   gint sought;        /* atomic: seek has been called */
+  gint failed;        /* atomic: an error is on its way */
+  gchar *missing;     /* what a plugin is missing for; NULL: nothing */
   gint pending;       /* atomic: demuxers that may have more streams */
   gint ready;         /* atomic: all streams are there */
   GMutex lock;        /* of what follows */
