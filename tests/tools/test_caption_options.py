@@ -487,7 +487,7 @@ class Help(OptionTest):
             return set(out.decode().split())
 
         self.assertEqual(complete(CAPTION, "--") - {"--"}, self.options())
-        self.assertEqual(complete(CAPTION, "--sc"), {"--scenes"})
+        self.assertEqual(complete(CAPTION, "--sc"), {"--scenes", "--scene-change"})
         self.assertEqual(complete(CAPTION, "--precision", ""), {"auto", "exact", "fast"})
         self.assertIn("--clip", complete(CAPTION, "search", "--"))
         self.assertEqual(complete(CAPTION, "sea"), {"search"})

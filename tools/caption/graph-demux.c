@@ -75,13 +75,22 @@ is_beyond (VlmGraph *graph, GstPad *pad, GstBuffer *buffer)
       && vlm_buffer_stream_time (pad, buffer) >= end;
 }
 
-/* Demuxers have ways of their own to stop at a time; some break the last frames, some do not stop. */
+/*
+ * Demuxers have ways of their own to stop at a time; some break the last frames, some do not stop.
+ * What counts is what comes after the seek, and all of that may have come before the seek returns.
+ */
 static GstPadProbeReturn
 end_stream (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
 {
   VlmGraph *graph = user_data;
-  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+  GstBuffer *buffer;
 
+  if (!(info->type & GST_PAD_PROBE_TYPE_BUFFER)) {
+    if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_FLUSH_STOP)
+      g_atomic_int_set (&graph->sought, TRUE);
+    return GST_PAD_PROBE_OK;
+  }
+  buffer = GST_PAD_PROBE_INFO_BUFFER (info);
   if (!g_atomic_int_get (&graph->sought)
       || (g_object_get_data (G_OBJECT (pad), "vlm-ended") == NULL
           && !is_beyond (graph, pad, buffer)))
@@ -101,7 +110,8 @@ add_stream (VlmGraph *graph, GstPad *pad, const GstCaps *caps)
 
   vlm_graph_watch (graph, pad);
   if (graph->end > 0)
-    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, end_stream, graph, NULL);
+    gst_pad_add_probe (
+        pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, end_stream, graph, NULL);
   if (g_atomic_int_get (&graph->ready)) {
     /* A file that begins anew in its middle; the muxer has no place for what follows. */
     good = vlm_graph_discard (graph, pad, &error);
