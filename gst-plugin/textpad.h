@@ -60,11 +60,11 @@ void gst_vlm_text_pad_flush_stop (GstVlmTextPad *pad, GstEvent *flush_stop);
 void gst_vlm_text_pad_answer (GstVlmTextPad *pad, GstVlmAnswer *answer);
 
 /*
- * Before the pad is taken away or stops: nothing more is sent, and an overlay that blocks lets go. FALSE if
+ * Before the pad stops, or is taken away for good: nothing more is sent, and an overlay that blocks lets go. FALSE if
  * the peer still holds the pad's thread: to deactivate the pad then waits for the peer, which in
  * PAUSED may take for ever.
  */
-gboolean gst_vlm_text_pad_release_peer (GstVlmTextPad *pad);
+gboolean gst_vlm_text_pad_release_peer (GstVlmTextPad *pad, gboolean for_good);
 
 G_END_DECLS
 

@@ -97,3 +97,23 @@ gst_vlm_text_peer_find (GstPad *text, GstPad *video)
 
   return kind;
 }
+
+gboolean
+gst_vlm_text_peer_stops (GstPad *text)
+{
+  GstPad *peer = gst_vlm_downstream_get_peer (text);
+  GstElement *element = peer != NULL ? gst_pad_get_parent_element (peer) : NULL;
+  GstState state = GST_STATE_PLAYING;
+
+  if (element != NULL) {
+    GST_OBJECT_LOCK (element);
+    state = GST_STATE_NEXT (element);
+    if (state == GST_STATE_VOID_PENDING)
+      state = GST_STATE (element);
+    GST_OBJECT_UNLOCK (element);
+  }
+  gst_clear_object (&element);
+  gst_clear_object (&peer);
+
+  return state <= GST_STATE_READY;
+}

@@ -22,6 +22,9 @@ typedef enum
  */
 GstVlmTextPeer gst_vlm_text_peer_find (GstPad *text, GstPad *video);
 
+/* Whether the element that text is pushed into is stopped, or about to be. */
+gboolean gst_vlm_text_peer_stops (GstPad *text);
+
 static inline gboolean
 gst_vlm_text_peer_draws (GstVlmTextPeer peer)
 {

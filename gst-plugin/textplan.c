@@ -197,17 +197,31 @@ pass_undrawn (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
   plan->spent = TRUE;
 }
 
+/*
+ * Frames of a camera may begin a little before the one before ends. Text does not: it goes on where it
+ * was, as long as that is on this frame, so that it is drawn.
+ */
+static GstClockTime
+find_slice_start (const GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
+{
+  if (plan->position < frame->end)
+    return MAX (plan->position, frame->start);
+
+  return frame->start;
+}
+
 static void
 put_slice (GstVlmTextPlan *plan, const GstVlmTextFrame *frame)
 {
-  GstClockTime end = gst_vlm_clock_time_add (frame->start, plan->rules.longest);
+  GstClockTime start = find_slice_start (plan, frame);
+  GstClockTime end = gst_vlm_clock_time_add (start, plan->rules.longest);
 
   /* The frame that is selected next brings its own text. */
   if (GST_CLOCK_TIME_IS_VALID (frame->due))
     end = MIN (end, MAX (frame->due, frame->end));
   end = MIN (end, get_limit (plan, frame->answer));
-  skip_to (plan, frame->start);
-  put_text (plan, frame->answer, frame->start, end);
+  skip_to (plan, start);
+  put_text (plan, frame->answer, start, end);
   /* A muxer writes it once it sees what follows. */
   if (!is_drawn (plan))
     put_gap (plan, end, gst_vlm_clock_time_add (end, 1));

@@ -30,6 +30,12 @@ struct _GstVlmCaption
   GstPad *src;
   GstVlmWorker *worker;
 
+  /*
+   * Held while it is settled who feeds on captions: the text pad is requested, or linked to an overlay
+   * or taken from it. Recursive, since linking calls the application. No streaming thread takes it.
+   */
+  GRecMutex choice;
+
   /* Object lock. */
   GstVlmSettings *settings;
   GstVlmTextPad *text;             /* NULL: not requested */

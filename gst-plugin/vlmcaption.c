@@ -233,13 +233,14 @@ look_for_overlay (GstVlmCaption *self)
   GstPad *text;
   gboolean look;
 
+  g_rec_mutex_lock (&self->choice);
   GST_OBJECT_LOCK (self);
   look = self->settings->auto_overlay && self->text == NULL;
   GST_OBJECT_UNLOCK (self);
   if (look)
     target = gst_vlm_auto_overlay_find (self->src);
   if (target == NULL)
-    return;
+    goto done;
 
   /* Not "text": who requests that later must not find a pad of this name. */
   text = add_text_pad (self, "auto-text");
@@ -250,6 +251,9 @@ look_for_overlay (GstVlmCaption *self)
   GST_OBJECT_LOCK (self);
   self->auto_overlay = overlay;
   GST_OBJECT_UNLOCK (self);
+
+done:
+  g_rec_mutex_unlock (&self->choice);
 }
 
 static void
@@ -257,11 +261,13 @@ drop_auto_overlay (GstVlmCaption *self)
 {
   GstVlmAutoOverlay *overlay;
 
+  g_rec_mutex_lock (&self->choice);
   GST_OBJECT_LOCK (self);
   overlay = g_steal_pointer (&self->auto_overlay);
   GST_OBJECT_UNLOCK (self);
 
   g_clear_pointer (&overlay, gst_vlm_auto_overlay_free);
+  g_rec_mutex_unlock (&self->choice);
 }
 
 static GstPad *
@@ -269,10 +275,15 @@ gst_vlm_caption_request_new_pad (
     GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
 {
   GstVlmCaption *self = GST_VLM_CAPTION (element);
+  GstPad *pad;
 
   /* Whoever asks has other plans for the captions. */
+  g_rec_mutex_lock (&self->choice);
   drop_auto_overlay (self);
-  return add_text_pad (self, "text");
+  pad = add_text_pad (self, "text");
+  g_rec_mutex_unlock (&self->choice);
+
+  return pad;
 }
 
 /* Not gst_pad_set_active(), which does nothing to a pad that has been taken away. */
@@ -292,7 +303,7 @@ gst_vlm_caption_release_pad (GstElement *element, GstPad *pad)
   text = g_steal_pointer (&self->text);
   GST_OBJECT_UNLOCK (self);
 
-  if (gst_vlm_text_pad_release_peer (text))
+  if (gst_vlm_text_pad_release_peer (text, TRUE))
     gst_pad_set_active (pad, FALSE);
   else
     /* A muxer or a sink that does not play: the thread ends when it plays on or stops. */
@@ -308,13 +319,14 @@ static gboolean
 check_model (GstVlmCaption *self)
 {
   g_autoptr (GError) error = NULL;
-  g_autofree gchar *path = NULL;
+  g_autofree gchar *path = NULL, *mmproj = NULL;
 
   GST_OBJECT_LOCK (self);
   path = g_strdup (gst_vlm_settings_get_model (self->settings));
+  mmproj = g_strdup (self->settings->mmproj);
   GST_OBJECT_UNLOCK (self);
 
-  if (!vlm_model_check_path (path, &error)) {
+  if (!vlm_model_check_path (path, mmproj, &error)) {
     gst_vlm_message_post_model_error (GST_ELEMENT (self), path, error);
     return FALSE;
   }
@@ -355,7 +367,7 @@ let_go_of_overlay (GstVlmCaption *self)
   drop_auto_overlay (self);
   text = gst_vlm_caption_get_text_pad (self);
   if (text != NULL)
-    gst_vlm_text_pad_release_peer (text);
+    gst_vlm_text_pad_release_peer (text, FALSE);
   gst_clear_object (&text);
 }
 
@@ -364,6 +376,7 @@ static gboolean
 start (GstVlmCaption *self)
 {
   g_autoptr (GError) error = NULL;
+  g_autofree gchar *mmproj = NULL;
   VlmLoadOptions options = { 0 };
 
   /* The property may have changed since NULL->READY. */
@@ -374,6 +387,8 @@ start (GstVlmCaption *self)
 
   GST_OBJECT_LOCK (self);
   options.precision = self->settings->precision;
+  options.mmproj = mmproj = g_strdup (self->settings->mmproj);
+  options.n_threads = self->settings->threads;
   GST_OBJECT_UNLOCK (self);
 
   g_mutex_lock (&self->lock);
@@ -503,6 +518,7 @@ gst_vlm_caption_init (GstVlmCaption *self)
   self->settings = gst_vlm_settings_new ();
   self->worker = gst_vlm_worker_new (&gst_vlm_caption_worker_hooks, self);
   g_mutex_init (&self->lock);
+  g_rec_mutex_init (&self->choice);
 
   self->sink = gst_pad_new_from_static_template (&sink_template, "sink");
   gst_pad_set_chain_function (self->sink, GST_DEBUG_FUNCPTR (gst_vlm_caption_chain));
@@ -537,6 +553,7 @@ gst_vlm_caption_finalize (GObject *object)
   g_free (self->model);
   g_free (self->last_text);
   g_mutex_clear (&self->lock);
+  g_rec_mutex_clear (&self->choice);
 
   G_OBJECT_CLASS (parent_class)->finalize (object);
 }

@@ -11,7 +11,8 @@
 # the sources of the Debian packages that are installed here. docs/testing.md says what this needs.
 #
 # TSAN_CACHE is where they are kept from one run to the next (default: build-tsan/deps), TSAN_STORM how
-# many changes of state, seeks and settings are made at random in each mode (default: 2000).
+# many changes of state, seeks and settings are made at random in each mode (default: 2000), TSAN_CAPTIONS
+# how many captions each stream makes where turns are compared (default: 4).
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -112,6 +113,11 @@ build_glib () {
   # On x86 the bit lock is written in assembly, which ThreadSanitizer does not see; the same file has
   # it with atomic operations for every other processor.
   sed -i '/^ *# *define USE_ASM_GOTO/d' "$cache/glib2.0/glib/gbitlock.c" || return 1
+  # A GMutex of its own making is a number that changes with atomic operations. One made of a pthread_mutex_t
+  # is known for a lock, so that the order in which locks are taken can be watched. (Whoever comes second
+  # to make one reads the pointer without an atomic operation.)
+  sed -i -e '/^#define USE_NATIVE_MUTEX/d' -e 's/\<impl = \([a-z_]*\)->p;/impl = g_atomic_pointer_get (\&\1->p);/' \
+    "$cache/glib2.0/glib/gthread-posix.c" || return 1
   build_dependency glib2.0 -Dtests=false -Dxattr=false -Dbsymbolic_functions=false -Dman=false \
     -Dman-pages=disabled -Ddocumentation=false -Dintrospection=disabled
 }
@@ -149,26 +155,34 @@ use_libraries () {
   export GST_PLUGIN_SCANNER_1_0=$prefix/libexec/gstreamer-1.0/gst-plugin-scanner G_SLICE=always-malloc
 }
 
+# Whether a program failed is told by its reports, not by its exit code: those that say nothing about this
+# project do not count.
 tsan_options () {
-  echo "halt_on_error=0:exitcode=66:history_size=7:detect_deadlocks=0:print_suppressions=0:suppressions=$PWD/tests/lib/tsan.supp"
+  echo "halt_on_error=0:exitcode=0:history_size=7:detect_deadlocks=1:second_deadlock_stack=1:print_suppressions=0:suppressions=$PWD/tests/lib/tsan.supp"
+}
+
+# Runs part of the proof; its reports that count: proof_reports WHAT
+proof_reports () {
+  TSAN_OPTIONS=$(tsan_options) "$build/proof" "$1" >"$build/proof.log" 2>&1 \
+    || { cat "$build/proof.log"; echo "it ended badly: $1"; }
+  python3 tests/lib/tsan-reports.py "$build/proof.log"
 }
 
 # Whether the program ends well and without a report: silent WHAT
 silent () {
-  local output
+  local found
 
-  output=$(TSAN_OPTIONS=$(tsan_options) "$build/proof" "$1" 2>&1) && [ -z "$output" ] && return
-  printf '%s\n' "$output"
+  found=$(proof_reports "$1")
+  [ -z "$found" ] && return
+  printf '%s\n' "$found"
   echo "ThreadSanitizer does not take this for what it is: $1"
   return 1
 }
 
+# reported WHAT KIND
 reported () {
-  local output
-
-  output=$(TSAN_OPTIONS=$(tsan_options) "$build/proof" "$1" 2>&1)
-  [ $? = 66 ] && grep -q 'ThreadSanitizer: data race' <<<"$output" && return
-  printf '%s\n' "$output"
+  proof_reports "$1" | grep -q "ThreadSanitizer: $2" && return
+  cat "$build/proof.log"
   echo "ThreadSanitizer does not report this: $1"
   return 1
 }
@@ -177,7 +191,8 @@ prove () {
   gcc -fsanitize=thread -O1 -g tests/lib/tsan-proof.c -o "$build/proof" \
     $(pkg-config --cflags --libs gstreamer-1.0) || return 1
   export GST_REGISTRY=$build/registry.bin
-  (use_libraries && silent correct && silent pipeline && reported race)
+  (use_libraries && silent correct && silent pipeline && reported race 'data race' \
+    && reported order 'lock-order-inversion')
 }
 
 # ---- Tests --------------------------------------------------------------------------------------
@@ -187,6 +202,8 @@ build_tests () {
   [ -f "$build/project/build.ninja" ] \
     || meson setup "$build/project" -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
       -Db_sanitize=thread -Db_lundef=false -Dexamples=false -Dtools=false || return 1
+  # Which tests there are may have changed since the last time.
+  ninja -C "$build/project" build.ninja >/dev/null || return 1
   ninja -C "$build/project" -j "$jobs" gst-plugin/libgstvlmcaption.so \
     $(ninja -C "$build/project" -t targets rule c_LINKER \
       | grep -E '^tests/(element/|engine/test-(runtime|model|session)$)')
@@ -198,22 +215,31 @@ threaded_tests () {
     | grep -E '^(element-|(runtime|model)$|session-)' | grep -vE '^element-(gi|inspect|pipelines|stills)$'
 }
 
-# One line for each place of a report, and how often it was reported.
+# The plugins as a list for LD_PRELOAD. The names of functions are looked up in what is loaded when the
+# first report is made; in a plugin that is loaded later a report would have none, and match nothing in
+# tsan.supp.
+plugins () {
+  local list=("$prefix"/lib/gstreamer-1.0/*.so)
+
+  (IFS=: && echo "${list[*]}")
+}
+
+# One line for each place of a report that counts, and how often it was reported.
 list_reports () {
-  cat "$build"/reports/* 2>/dev/null | sed -n 's/^SUMMARY: //p' | sort | uniq -c | sort -rn
+  find "$build/reports" -type f -exec python3 tests/lib/tsan-reports.py {} +
 }
 
 run_tests () {
-  local log=$build/project/meson-logs/testlog.json
+  local log=$build/project/meson-logs/testlog-env.json
 
   rm -rf "$build/reports" "$log"
   mkdir -p "$build/reports"
   (
     use_libraries
     export TSAN_OPTIONS="$(tsan_options):log_path=$build/reports/report"
-    export VLM_TEST_STORM=${TSAN_STORM:-2000}
+    export VLM_TEST_STORM=${TSAN_STORM:-2000} VLM_TEST_CAPTIONS=${TSAN_CAPTIONS:-4}
     meson test -C "$build/project" --no-rebuild --print-errorlogs --num-processes 1 \
-      --timeout-multiplier 20 "$@"
+      --timeout-multiplier 20 --wrapper "env LD_PRELOAD=$(plugins)" "$@"
   )
   count_results < <(python3 tests/lib/meson-results.py "tsan: " "$log")
   list_reports

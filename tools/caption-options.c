@@ -158,8 +158,10 @@ read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **arg
 {
   g_autoptr (GOptionContext) context = g_option_context_new ("[INPUT...]");
   const GOptionEntry entries[] = {
-    { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model,
-        "A .slm file or a directory of a Hugging Face model", "MODEL" },
+    { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model, "A file or a directory of a model",
+        "MODEL" },
+    { "mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
+        "The vision part of a GGUF model that is not beside it", "FILE" },
     { "prompt", 'p', 0, G_OPTION_ARG_FILENAME, &options->prompt, "What to ask (" DEFAULT_PROMPT ")",
         "TEXT" },
     { "system-prompt", 0, 0, G_OPTION_ARG_FILENAME, &options->system_prompt,
@@ -256,6 +258,7 @@ void
 caption_options_clear (CaptionOptions *options)
 {
   g_free (options->model);
+  g_free (options->mmproj);
   g_free (options->prompt);
   g_free (options->system_prompt);
   g_free (options->dump);

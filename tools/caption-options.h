@@ -12,6 +12,7 @@
 typedef struct
 {
   gchar *model;         /* path; NULL: nothing was said */
+  gchar *mmproj;        /* path of a GGUF model's vision part, or NULL */
   gchar *prompt;        /* never NULL */
   gchar *system_prompt; /* or NULL */
   gchar *dump;          /* directory, or NULL */

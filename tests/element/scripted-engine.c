@@ -2,6 +2,7 @@
 
 #include "tests/element/scripted-engine.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -25,9 +26,10 @@ static gboolean loading_held;
 static gboolean captions_held;
 static guint permits;
 static guint failures;
-static guint begun, done, cancelled, alive, loaded;
+static guint begun, done, cancelled, alive, loaded, load_threads;
 static gint64 time_taken, word_pause;
 static gboolean time_busy;
+static gint64 starved;
 static const gchar *const *words_said;
 static VlmFinishReason said_reason;
 static GBytes *picture;
@@ -44,8 +46,8 @@ scripted_reset (void)
 {
   g_mutex_lock (&lock);
   loading_held = captions_held = FALSE;
-  permits = failures = begun = done = cancelled = loaded = 0;
-  time_taken = word_pause = 0;
+  permits = failures = begun = done = cancelled = loaded = load_threads = 0;
+  time_taken = word_pause = starved = 0;
   words_said = NULL;
   g_clear_pointer (&picture, g_bytes_unref);
   g_cond_broadcast (&cond);
@@ -96,6 +98,18 @@ scripted_take_time (gint64 us, gboolean busy)
   g_mutex_unlock (&lock);
 }
 
+gint64
+scripted_get_starved (void)
+{
+  gint64 us;
+
+  g_mutex_lock (&lock);
+  us = starved;
+  g_mutex_unlock (&lock);
+
+  return us;
+}
+
 void
 scripted_say (const gchar *const *words, gint64 pause_us, VlmFinishReason reason)
 {
@@ -140,6 +154,12 @@ guint
 scripted_count_loaded (void)
 {
   return read_count (&loaded);
+}
+
+guint
+scripted_get_load_threads (void)
+{
+  return read_count (&load_threads);
 }
 
 guint
@@ -226,7 +246,7 @@ vlm_finish_reason_name (VlmFinishReason reason)
 }
 
 gboolean
-vlm_model_check_path (const gchar *path, GError **error)
+vlm_model_check_path (const gchar *path, const gchar *mmproj, GError **error)
 {
   if (g_str_equal (path, "missing")) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND, "%s: no such directory", path);
@@ -264,6 +284,7 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   g_mutex_lock (&lock);
   alive++;
   loaded++;
+  load_threads = options->n_threads;
   g_mutex_unlock (&lock);
 
   return model;
@@ -359,6 +380,19 @@ get_time (gboolean busy)
   return time.tv_sec * G_TIME_SPAN_SECOND + time.tv_nsec / 1000;
 }
 
+/* For how long this thread has waited for a CPU, in us. */
+static gint64
+get_run_delay (void)
+{
+  g_autofree gchar *text = NULL;
+  guint64 ran, waited;
+
+  if (!g_file_get_contents ("/proc/thread-self/schedstat", &text, NULL, NULL)
+      || sscanf (text, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &ran, &waited) != 2)
+    return 0;
+  return waited / 1000;
+}
+
 /* FALSE with an error when cancelled. */
 static gboolean
 pass_time (gint64 us, gboolean busy, GCancellable *cancellable, GError **error)
@@ -368,6 +402,11 @@ pass_time (gint64 us, gboolean busy, GCancellable *cancellable, GError **error)
   while (us > 0 && get_time (busy) < until && !g_cancellable_is_cancelled (cancellable)) {
     if (!busy)
       g_usleep (MIN (1000, us));
+  }
+  if (busy) {
+    g_mutex_lock (&lock);
+    starved = get_run_delay ();
+    g_mutex_unlock (&lock);
   }
   return !g_cancellable_set_error_if_cancelled (cancellable, error);
 }

@@ -31,13 +31,20 @@ void scripted_fail_next (guint n_captions);
 void scripted_take_time (gint64 us, gboolean busy);
 
 /*
+ * For how long, in us, the thread that makes captions has been ready and without a CPU, up to the end of its
+ * last caption that was busy; 0 where the kernel does not count that.
+ */
+gint64 scripted_get_starved (void);
+
+/*
  * From now on each caption grows by these words, one after the other, each with this time before
  * it, and ends for this reason. NULL: the usual text at once.
  */
 void scripted_say (const gchar *const *words, gint64 pause_us, VlmFinishReason reason);
 
-/* How many models have been loaded. */
+/* How many models have been loaded, and how many threads the last one was to be loaded with. */
 guint scripted_count_loaded (void);
+guint scripted_get_load_threads (void);
 
 /* How many captions have been begun, have come out, and were cancelled. */
 guint scripted_count_begun (void);

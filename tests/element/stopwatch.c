@@ -2,6 +2,7 @@
 
 #include "tests/element/stopwatch.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -77,4 +78,37 @@ get_resident_bytes (void)
   if (g_file_get_contents ("/proc/self/statm", &text, NULL, NULL))
     pages = g_ascii_strtoull (strchr (text, ' '), NULL, 10);
   return pages * sysconf (_SC_PAGESIZE);
+}
+
+/* On the thread that the message is about. */
+static GstBusSyncReply
+on_thread (GstBus *bus, GstMessage *message, gpointer user_data)
+{
+  struct sched_param param = { 0 };
+  GstStreamStatusType type;
+  GstElement *owner;
+  int policy = SCHED_OTHER;
+
+  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_STREAM_STATUS)
+    return GST_BUS_PASS;
+
+  gst_message_parse_stream_status (message, &type, &owner);
+  if (type == GST_STREAM_STATUS_TYPE_ENTER) {
+    policy = SCHED_FIFO;
+    param.sched_priority = 20;
+  }
+  if (type == GST_STREAM_STATUS_TYPE_ENTER || type == GST_STREAM_STATUS_TYPE_LEAVE)
+    g_assert_cmpint (pthread_setschedparam (pthread_self (), policy, &param), ==, 0);
+
+  return GST_BUS_PASS;
+}
+
+void
+stream_in_real_time (GstElement *pipeline)
+{
+  GstBus *bus = gst_element_get_bus (pipeline);
+
+  if (g_getenv ("VLM_TEST_REALTIME") != NULL)
+    gst_bus_set_sync_handler (bus, on_thread, NULL, NULL);
+  gst_object_unref (bus);
 }

@@ -27,4 +27,10 @@ gint64 stopwatch_get_percentile (Stopwatch *watch, gdouble share);
 
 gsize get_resident_bytes (void);
 
+/*
+ * If VLM_TEST_REALTIME is set, the pipeline's streaming threads, and no others, come before all else on the
+ * machine, as an application may ask for them. Before it plays; the pipeline's bus can still be read.
+ */
+void stream_in_real_time (GstElement *pipeline);
+
 #endif

@@ -248,6 +248,52 @@ test_request_takes_over (void)
   gst_object_unref (pipeline);
 }
 
+static gpointer
+request_text (gpointer element)
+{
+  return gst_element_request_pad_simple (element, "text");
+}
+
+/* Another thread asks just when the overlay is about to be linked. */
+static void
+ask_in_between (GstElement *element, GstPad *pad, gpointer user_data)
+{
+  GThread **thread = user_data;
+
+  if (*thread != NULL)
+    return;
+  *thread = g_thread_new ("ask", request_text, element);
+  g_usleep (50 * G_TIME_SPAN_MILLISECOND);
+}
+
+static void
+test_request_while_linking (void)
+{
+  GstElement *pipeline = launch ("videotestsrc num-buffers=5 ! vlmcaption name=v ! "
+                                 "textoverlay name=t ! fakesink");
+  GstElement *element = gst_bin_get_by_name (GST_BIN (pipeline), "v");
+  g_autofree gchar *feeder = NULL;
+  GThread *thread = NULL;
+  GstPad *pad;
+
+  g_signal_connect (element, "pad-added", G_CALLBACK (ask_in_between), &thread);
+  gst_element_set_state (pipeline, GST_STATE_PAUSED);
+  g_assert_nonnull (thread);
+  pad = g_thread_join (thread);
+  g_assert_nonnull (pad);
+  g_assert_cmpstr (GST_PAD_NAME (pad), ==, "text");
+  feeder = find_feeder (pipeline, "t");
+  g_assert_null (feeder);
+  g_assert_cmpuint (count_pads (pipeline, "v"), ==, 3);
+  set_state (pipeline, GST_STATE_PAUSED);
+
+  gst_element_release_request_pad (element, pad);
+  gst_object_unref (pad);
+  set_state (pipeline, GST_STATE_NULL);
+  gst_object_unref (element);
+  gst_object_unref (pipeline);
+}
+
 /* A second of it fits into any queue. */
 #define SMALL "video/x-raw,format=I420,width=64,height=48,framerate=30/1"
 
@@ -586,6 +632,7 @@ main (int argc, char **argv)
   scripted_add_test ("/overlay/exposed", test_exposed);
   scripted_add_test ("/overlay/ghosts-go", test_ghosts_go);
   scripted_add_test ("/overlay/request-takes-over", test_request_takes_over);
+  scripted_add_test ("/overlay/request-while-linking", test_request_while_linking);
   scripted_add_test ("/overlay/stops-alone", test_stops_alone);
   scripted_add_test ("/overlay/every-frame", test_every_frame);
   scripted_add_test ("/overlay/live-frames", test_live_frames);

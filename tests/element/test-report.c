@@ -282,6 +282,76 @@ test_latency (void)
   fixture_free (f);
 }
 
+/* ---- Lost captions ------------------------------------------------------------------------ */
+
+/* Who takes text, once it may: all atomic but the last. */
+typedef struct
+{
+  gint open;
+  gint n_texts, n_gaps;
+  GstClockTime last; /* the text that came last */
+} Reader;
+
+static GstFlowReturn
+read_text (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  Reader *reader = gst_pad_get_element_private (pad);
+
+  wait_until (g_atomic_int_get (&reader->open));
+  reader->last = GST_BUFFER_PTS (buffer);
+  g_atomic_int_inc (&reader->n_texts);
+  gst_buffer_unref (buffer);
+  return GST_FLOW_OK;
+}
+
+static gboolean
+read_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  Reader *reader = gst_pad_get_element_private (pad);
+
+  if (GST_EVENT_TYPE (event) == GST_EVENT_GAP)
+    g_atomic_int_inc (&reader->n_gaps);
+  gst_event_unref (event);
+  return TRUE;
+}
+
+#define MOST_QUEUED 4096
+#define MANY 3000
+
+/* A text and a gap for each frame, and nobody takes any: the oldest go, which is told once. */
+static void
+test_lost_text (void)
+{
+  Fixture *f = fixture_new (
+      "mode", "sync", "interval", "0", "text-timing", "display", "post-messages", "none", NULL);
+  GstPad *text = gst_element_request_pad_simple (f->element, "text");
+  GstPad *sink = gst_pad_new ("sink", GST_PAD_SINK);
+  Reader reader = { 0 };
+  guint i;
+
+  gst_pad_set_element_private (sink, &reader);
+  gst_pad_set_chain_function (sink, read_text);
+  gst_pad_set_event_function (sink, read_event);
+  gst_pad_set_active (sink, TRUE);
+  g_assert_cmpint (gst_pad_link (text, sink), ==, GST_PAD_LINK_OK);
+  gst_harness_set_drop_buffers (f->h, TRUE);
+  for (i = 0; i < MANY; i++)
+    g_assert_cmpint (fixture_push (f, i), ==, GST_FLOW_OK);
+  g_assert_cmpuint (fixture_count_messages (f, GST_MESSAGE_WARNING), ==, 1);
+
+  /* What is left is the newest. One text was on its way. */
+  g_atomic_int_set (&reader.open, TRUE);
+  wait_until (
+      g_atomic_int_get (&reader.n_texts) + g_atomic_int_get (&reader.n_gaps) == MOST_QUEUED + 1);
+  g_assert_cmpint (reader.n_texts, >=, MOST_QUEUED / 2);
+  g_assert_cmpuint (reader.last, ==, (MANY - 1) * FRAME_DURATION);
+
+  gst_element_release_request_pad (f->element, text);
+  gst_object_unref (text);
+  gst_object_unref (sink);
+  fixture_free (f);
+}
+
 /* ---- What it may cost --------------------------------------------------------------------- */
 
 static gdouble
@@ -290,21 +360,28 @@ get_cpu_seconds (void)
   return clock () / (gdouble) CLOCKS_PER_SEC;
 }
 
-/*
- * Pushes 30 frames a second for some seconds while each caption computes for that time; the share
- * of two CPUs that the process took. The scripted engine says that there are two.
- */
-static gdouble
-measure_load (const gchar *max_load, gint64 caption_us, gdouble seconds, guint64 *completed)
+/* Shares of two CPUs; the scripted engine says that there are two. */
+typedef struct
+{
+  gdouble of_all;  /* of all the time that has passed */
+  gdouble of_ours; /* of the time that the machine did not keep from the captions' thread */
+  guint completed;
+} Load;
+
+/* Pushes 30 frames a second for four seconds while each caption computes for that time. */
+static Load
+measure_load (const gchar *max_load, gint64 caption_us)
 {
   Fixture *f =
       fixture_new ("mode", "async", "interval", "0", "threads", "1", "max-load", max_load, NULL);
   gint64 start = g_get_monotonic_time ();
   gdouble cpu = get_cpu_seconds ();
+  gdouble elapsed;
+  Load load;
   guint i;
 
   scripted_take_time (caption_us, TRUE);
-  for (i = 0; i < seconds * 30; i++) {
+  for (i = 0; i < 4 * 30; i++) {
     gint64 due = start + i * G_TIME_SPAN_SECOND / 30;
     gint64 now = g_get_monotonic_time ();
 
@@ -315,14 +392,22 @@ measure_load (const gchar *max_load, gint64 caption_us, gdouble seconds, guint64
     gst_buffer_unref (gst_harness_pull (f->h));
   }
   cpu = get_cpu_seconds () - cpu;
-  *completed = fixture_get_stat (f, "completed");
+  elapsed = (g_get_monotonic_time () - start) / (gdouble) G_TIME_SPAN_SECOND;
+  load.completed = fixture_get_stat (f, "completed");
   g_assert_cmpuint (fixture_get_stat (f, "submitted"), ==, i);
   fixture_free (f);
 
-  return cpu / (g_get_monotonic_time () - start) * G_TIME_SPAN_SECOND / 2;
+  load.of_all = cpu / elapsed / 2;
+  load.of_ours =
+      cpu / MAX (elapsed - scripted_get_starved () / (gdouble) G_TIME_SPAN_SECOND, 0.1) / 2;
+  return load;
 }
 
-/* The load holds within three points, be captions longer or shorter than a frame. */
+/*
+ * A limit of 25 % holds within three points either way, be captions longer or shorter than a frame. What the
+ * machine gives to others does not count against the lower one, and if that was nearly all it is tried
+ * again; an element that rests too long falls below it each time.
+ */
 static void
 test_max_load (void)
 {
@@ -330,14 +415,19 @@ test_max_load (void)
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (durations); i++) {
-    guint64 completed;
-    gdouble load = measure_load ("25", durations[i], 4, &completed);
+    guint tries = 0;
+    Load load;
 
-    g_test_message ("captions of %d ms: %.1f %% of two CPUs, %u captions",
-        (gint) (durations[i] / 1000), load * 100, (guint) completed);
-    g_assert_cmpfloat (load, <, 0.28);
-    /* On a machine that gives us no CPU the load may stay below. */
-    g_assert_cmpuint (completed, >, 3);
+    do {
+      scripted_reset ();
+      load = measure_load ("25", durations[i]);
+      g_test_message ("captions of %d ms: %.1f %% of two CPUs, %.1f %% of what was to be had, %u "
+                      "captions",
+          (gint) (durations[i] / 1000), load.of_all * 100, load.of_ours * 100, load.completed);
+      g_assert_cmpfloat (load.of_all, <, 0.28);
+    } while (load.of_ours < 0.22 && ++tries < 6);
+    g_assert_cmpfloat (load.of_ours, >=, 0.22);
+    g_assert_cmpuint (load.completed, >, 3);
   }
 }
 
@@ -594,6 +684,7 @@ main (int argc, char **argv)
   scripted_add_test ("/report/partial/no-messages", test_no_messages);
   scripted_add_test ("/report/drops", test_drops);
   scripted_add_test ("/report/drops/none", test_no_drops);
+  scripted_add_test ("/report/lost-text", test_lost_text);
   scripted_add_test ("/budget/max-load", test_max_load);
   scripted_add_test ("/budget/max-load/trigger", test_max_load_trigger);
   scripted_add_test ("/budget/max-load/lifted", test_max_load_lifted);

@@ -250,6 +250,7 @@ test_live (void)
   static const gchar *const lines[] = {
     "vlmcaption interval=50000000 ! textoverlay ! " SCREEN,
     "vlmcaption interval=50000000 ! queue ! videoconvert ! textoverlay ! " SCREEN,
+    "queue ! vlmcaption mode=sync interval=50000000 ! textoverlay ! " SCREEN,
     "vlmcaption interval=50000000 name=v ! " SCREEN " v.text ! " READER,
     "vlmcaption interval=50000000 name=v " BRIEF " ! " SCREEN " v.text ! queue ! " READER,
   };

@@ -3,6 +3,8 @@
 /*
  * Many elements on one model, with the plugin as it is installed and a real engine: memory, turns,
  * load, flushes. VLM_TEST_MODEL is the model: by default the built-in one, long.sh sets a large one.
+ * VLM_TEST_CAPTIONS is how many captions each stream makes while turns are counted, VLM_TEST_TOKENS how
+ * long they are.
  */
 
 #include <sys/resource.h>
@@ -22,13 +24,18 @@ get_model (void)
   return model != NULL ? model : "";
 }
 
-/* How many captions each stream makes while turns are counted. */
+static guint
+get_number (const gchar *variable, guint otherwise)
+{
+  const gchar *text = g_getenv (variable);
+
+  return text != NULL ? MAX (atoi (text), 1) : otherwise;
+}
+
 static guint
 get_n_captions (void)
 {
-  const gchar *text = g_getenv ("VLM_TEST_CAPTIONS");
-
-  return text != NULL ? MAX (atoi (text), 1) : 20;
+  return get_number ("VLM_TEST_CAPTIONS", 20);
 }
 
 typedef struct
@@ -42,11 +49,13 @@ stream_start (Stream *stream, const gchar *properties)
 {
   g_autofree gchar *line =
       g_strdup_printf ("videotestsrc is-live=true pattern=circular ! "
-                       "video/x-raw,format=RGB,width=256,height=256,framerate=100/1 ! "
-                       "vlmcaption name=v model=\"%s\" mode=async interval=0 max-tokens=12 "
+                       "video/x-raw,format=RGB,width=256,height=256,framerate=%u/1 ! "
+                       "vlmcaption name=v model=\"%s\" mode=async interval=0 max-tokens=%u "
                        "temperature=0 auto-overlay=false %s ! "
                        "fakesink sync=false",
-          get_model (), properties);
+          /* Always a new frame when a caption is done, and hardly more. */
+          *get_model () != '\0' ? 20 : 100, get_model (), get_number ("VLM_TEST_TOKENS", 12),
+          properties);
   GError *error = NULL;
 
   stream->pipeline = gst_parse_launch (line, &error);
@@ -97,6 +106,7 @@ test_eight (void)
 {
   Stream streams[N_STREAMS];
   guint64 before[N_STREAMS], least = G_MAXUINT64, most = 0;
+  GString *turns = g_string_new (NULL);
   gsize one, eight;
   guint i;
 
@@ -115,11 +125,12 @@ test_eight (void)
 
     least = MIN (least, made);
     most = MAX (most, made);
+    g_string_append_printf (turns, " %u", (guint) made);
   }
   eight = get_resident_bytes ();
-  g_test_message ("memory with one %.1f MB, with eight %.1f MB; captions of each from %d to %d",
-      one / 1e6, eight / 1e6, (gint) least, (gint) most);
-#if !defined(__SANITIZE_ADDRESS__)
+  g_test_message ("memory with one %.1f MB, with eight %.1f MB; captions of each:%s", one / 1e6,
+      eight / 1e6, turns->str);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   g_assert_cmpuint (eight, <=, one + (N_STREAMS - 1) * (gsize) MOST_PER_STREAM);
 #endif
   /* One caption of each may be half done at either end. */
@@ -127,6 +138,7 @@ test_eight (void)
 
   for (i = 0; i < N_STREAMS; i++)
     stream_stop (&streams[i]);
+  g_string_free (turns, TRUE);
 }
 
 static gdouble
@@ -143,9 +155,7 @@ get_cpu_seconds (void)
 static guint
 get_seconds (void)
 {
-  const gchar *text = g_getenv ("VLM_TEST_SECONDS");
-
-  return text != NULL ? MAX (atoi (text), 2) : 2;
+  return get_number ("VLM_TEST_SECONDS", 2);
 }
 
 /* Full HD beside a real model on one thread that is asked at every frame: no frame is lost. */
@@ -171,6 +181,7 @@ test_full_hd (void)
   stopwatch_start (&copy, stream.pipeline, "c", TRUE);
   stopwatch_start (&us, stream.pipeline, "v", FALSE);
   bus = gst_element_get_bus (stream.pipeline);
+  stream_in_real_time (stream.pipeline);
   gst_element_set_state (stream.pipeline, GST_STATE_PLAYING);
   message = gst_bus_timed_pop_filtered (bus, (get_seconds () + 60) * GST_SECOND,
       GST_MESSAGE_EOS | GST_MESSAGE_ERROR | GST_MESSAGE_WARNING);

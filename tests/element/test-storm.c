@@ -358,6 +358,11 @@ test_storm (void)
          "vlmcaption name=v interval=50000000 mode=async ! textoverlay ! "
          "fakesink sync=true fakesink name=t async=false sync=false",
       g_test_rand_int ());
+  /* The same where text has a thread of its own, and the element goes down after the overlay. */
+  storm ("videotestsrc num-buffers=2000 ! video/x-raw,width=64,height=48,framerate=100/1 ! "
+         "bin.( vlmcaption name=v interval=50000000 mode=sync ! queue ) ! textoverlay ! "
+         "fakesink sync=true fakesink name=t async=false sync=false",
+      g_test_rand_int ());
 }
 
 /* ---- Main --------------------------------------------------------------------------------- */

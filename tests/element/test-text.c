@@ -633,58 +633,6 @@ test_request_release (void)
   fixture_free (f);
 }
 
-/* The overlay's captions come and go while it plays, in both modes; video never stops. */
-static void
-check_come_and_go (const gchar *branch)
-{
-  g_autofree gchar *line = g_strdup_printf (
-      "videotestsrc is-live=true ! video/x-raw,width=64,height=48,framerate=100/1 ! "
-      "vlmcaption name=v auto-overlay=false %s",
-      branch);
-  g_autoptr (GError) error = NULL;
-  GstElement *pipeline = gst_parse_launch (line, &error);
-  GstElement *element, *overlay;
-  GstPad *sink;
-  gint n_frames = 0, n_texts = 0;
-  guint i;
-
-  g_assert_no_error (error);
-  element = gst_bin_get_by_name (GST_BIN (pipeline), "v");
-  overlay = gst_bin_get_by_name (GST_BIN (pipeline), "t");
-  sink = gst_element_get_static_pad (overlay, "text_sink");
-  gst_pad_add_probe (sink, GST_PAD_PROBE_TYPE_BUFFER, count_frame, &n_texts, NULL);
-  probe (pipeline, "t", "src", GST_PAD_PROBE_TYPE_BUFFER, count_frame, &n_frames);
-  gst_element_set_state (pipeline, GST_STATE_PLAYING);
-
-  for (i = 0; i < 15; i++) {
-    GstPad *text = gst_element_request_pad_simple (element, "text");
-    gint frames = g_atomic_int_get (&n_frames);
-    gint texts = g_atomic_int_get (&n_texts);
-
-    g_assert_cmpint (gst_pad_link (text, sink), ==, GST_PAD_LINK_OK);
-    wait_until (g_atomic_int_get (&n_texts) > texts);
-    wait_until (g_atomic_int_get (&n_frames) > frames + 2);
-    gst_element_release_request_pad (element, text);
-    gst_object_unref (text);
-    frames = g_atomic_int_get (&n_frames);
-    wait_until (g_atomic_int_get (&n_frames) > frames + 2);
-  }
-  gst_element_set_state (pipeline, GST_STATE_NULL);
-
-  gst_object_unref (sink);
-  gst_object_unref (overlay);
-  gst_object_unref (element);
-  gst_object_unref (pipeline);
-}
-
-static void
-test_come_and_go (void)
-{
-  check_come_and_go ("interval=0 ! textoverlay name=t ! fakesink");
-  check_come_and_go ("mode=sync interval=30000000 ! textoverlay name=t ! fakesink");
-  check_come_and_go ("mode=sync interval=30000000 ! queue ! textoverlay name=t ! fakesink");
-}
-
 /* Text that is wanted at once comes once for each caption, with the time at which it comes. */
 static void
 test_display_to_sink (void)
@@ -840,7 +788,6 @@ main (int argc, char **argv)
   scripted_add_test ("/text/stream-events", test_stream_events);
   scripted_add_test ("/text/flush", test_flush_text);
   scripted_add_test ("/text/request-release", test_request_release);
-  scripted_add_test ("/text/come-and-go", test_come_and_go);
   scripted_add_test ("/text/display-to-sink", test_display_to_sink);
   scripted_add_test ("/text/frame-timing-to-overlay", test_frame_timing_to_overlay);
   scripted_add_test ("/text/backwards", test_backwards);

@@ -206,11 +206,24 @@ test_plan_slices_overlap (void)
   frame.start = 80 * MS;
   frame.end = NONE - 2;
   gst_vlm_text_plan_frame (&plan, &frame);
-  check_plan (&plan, "text 80+250:a");
+  check_plan (&plan, "text 250+250:a");
+  /* One that lies wholly in what the overlay has let go of. */
   frame.start = 120 * MS;
   frame.end = 160 * MS;
   gst_vlm_text_plan_frame (&plan, &frame);
   check_plan (&plan, "text 120+250:a");
+  gst_vlm_text_plan_clear (&plan);
+
+  /* A camera's frame that begins before its time: text goes on where it was, and is drawn on it. */
+  init_drawn_slices (&plan);
+  plan_frame (&plan, 0, 200 * MS, NONE, a);
+  check_plan (&plan, "text 0+200:a");
+  plan_frame (&plan, 100 * MS, 200 * MS, NONE, a);
+  check_plan (&plan, "");
+  plan_frame (&plan, 190 * MS, 200 * MS, NONE, a);
+  check_plan (&plan, "text 200+90:a");
+  plan_frame (&plan, 290 * MS, 400 * MS, NONE, a);
+  check_plan (&plan, "text 290+110:a");
   gst_vlm_text_plan_clear (&plan);
 
   /* A muxer keeps what it has. */

@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/engine/test-text-toy.h"
 
@@ -66,6 +69,17 @@ fixture_write_json (const gchar *directory, const gchar *name, const json_t *val
   g_assert_nonnull (text);
   fixture_write (directory, name, text, strlen (text));
   free (text);
+}
+
+guint
+fixture_count_files (const gchar *directory)
+{
+  g_autoptr (GDir) entries = g_dir_open (directory, 0, NULL);
+  guint n = 0;
+
+  while (g_dir_read_name (entries) != NULL)
+    n++;
+  return n;
 }
 
 void
@@ -299,8 +313,8 @@ to_half (gfloat value)
   return (value < 0 ? 0x8000 : 0) | (exponent + 14) << 10 | (guint) ((2 * mantissa - 1) * 1024);
 }
 
-static void
-append_values (GByteArray *bytes, const FixtureTensor *tensor)
+void
+fixture_append_values (GByteArray *bytes, const FixtureTensor *tensor)
 {
   gsize n = 1, i;
 
@@ -339,7 +353,7 @@ fixture_save_tensors (FixtureModel *model, const gchar *file, guint first, guint
 
     for (d = 0; d < tensor->rank; d++)
       json_array_append_new (shape, json_integer (tensor->shape[d]));
-    append_values (data, tensor);
+    fixture_append_values (data, tensor);
     json_object_set_new (header, tensor->name,
         json_pack ("{s:s, s:o, s:[I, I]}", "dtype", dtypes[tensor->dtype], "shape", shape,
             "data_offsets", begin, (json_int_t) data->len));
@@ -377,10 +391,33 @@ fixture_open (FixtureModel *model)
   VlmCheckpoint *checkpoint;
 
   fixture_save (model);
-  checkpoint = vlm_checkpoint_open (model->directory, &error);
+  checkpoint = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_no_error (error);
   g_assert_nonnull (checkpoint);
   return checkpoint;
+}
+
+gint64
+fixture_get_time (void)
+{
+  struct timespec now;
+
+  g_assert_cmpint (clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now), ==, 0);
+  return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
+}
+
+void
+fixture_limit_memory (gsize n_bytes)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  g_autofree gchar *pages = NULL;
+  struct rlimit limit;
+
+  g_assert_true (g_file_get_contents ("/proc/self/statm", &pages, NULL, NULL));
+  limit.rlim_cur = limit.rlim_max =
+      g_ascii_strtoull (pages, NULL, 10) * sysconf (_SC_PAGESIZE) + n_bytes;
+  g_assert_cmpint (setrlimit (RLIMIT_AS, &limit), ==, 0);
+#endif
 }
 
 void
@@ -399,7 +436,7 @@ fixture_expect (FixtureModel *model, gint code, const gchar *part, ...)
   va_list args;
 
   fixture_save (model);
-  checkpoint = vlm_checkpoint_open (model->directory, &error);
+  checkpoint = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_null (checkpoint);
   va_start (args, part);
   for (; part != NULL; part = va_arg (args, const gchar *))

@@ -17,6 +17,8 @@ void fixture_directory_remove (gchar *directory);
 void fixture_write (const gchar *directory, const gchar *name, gconstpointer data, gsize length);
 void fixture_write_json (const gchar *directory, const gchar *name, const json_t *value);
 void fixture_remove (const gchar *directory, const gchar *name);
+/* How many entries it has. */
+guint fixture_count_files (const gchar *directory);
 
 /* A safetensors file: its length field says length, then header, then n_data bytes of zeros. */
 void fixture_write_raw (const gchar *directory, const gchar *name, guint64 length,
@@ -63,6 +65,9 @@ void fixture_rename (FixtureModel *model, const gchar *from, const gchar *to);
 /* Value number index of the tensor: a multiple of 1/4 in -2..2, exact in every type. */
 gfloat fixture_value (const gchar *name, gsize index);
 
+/* All values of the tensor, as they stand in a file. */
+void fixture_append_values (GByteArray *bytes, const FixtureTensor *tensor);
+
 /* All files; the weights in one. */
 void fixture_save (FixtureModel *model);
 /* Some of the tensors, from first on, as one file. */
@@ -72,6 +77,15 @@ void fixture_save_tensors (FixtureModel *model, const gchar *file, guint first, 
 VlmCheckpoint *fixture_open (FixtureModel *model);
 /* Saves and opens, and expects an error of this code whose message has all the parts; NULL ends. */
 void fixture_expect (FixtureModel *model, gint code, const gchar *part, ...) G_GNUC_NULL_TERMINATED;
+
+/* Processor time of this thread in microseconds: other programs do not count. */
+gint64 fixture_get_time (void);
+
+/*
+ * From now on this process may have n_bytes more memory than it has. Nothing happens under a
+ * sanitizer, which needs much of its own.
+ */
+void fixture_limit_memory (gsize n_bytes);
 
 /* The message has the part. */
 void fixture_assert_message (const GError *error, gint code, const gchar *part);

@@ -40,17 +40,6 @@ place_free (Place *place)
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Place, place_free)
 
-static guint
-count_files (const gchar *directory)
-{
-  g_autoptr (GDir) entries = g_dir_open (directory, 0, NULL);
-  guint n = 0;
-
-  while (g_dir_read_name (entries) != NULL)
-    n++;
-  return n;
-}
-
 /* ---- Round trip --------------------------------------------------------------------------- */
 
 /* What must be read where the value was x: the same rules, said by fixture_value ()'s quarters. */
@@ -275,8 +264,8 @@ check_model (VlmSlmType type, gboolean has_vision)
   VlmModel *loaded;
 
   slm_fixture_convert (model, path, type);
-  g_assert_true (vlm_model_check_path (path, &error));
-  file = vlm_checkpoint_open (path, &error);
+  g_assert_true (vlm_model_check_path (path, NULL, &error));
+  file = vlm_checkpoint_open (path, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpmem (
       &file->config, sizeof (file->config), &directory->config, sizeof (directory->config));
@@ -334,8 +323,8 @@ test_resource (void)
 
   g_assert_true (slm_read_all (vlm_builtin_model (), &error));
   g_assert_no_error (error);
-  files = vlm_model_files_open (vlm_builtin_model (), &error);
-  g_assert_nonnull (vlm_model_files_get_slm (files));
+  files = vlm_model_files_open (vlm_builtin_model (), NULL, &error);
+  g_assert_cmpstr (vlm_model_files_get_format (files), ==, "slm");
   g_assert_true (vlm_model_files_has (files, "tokenizer.json"));
   g_assert_null (vlm_slm_open ("resource:///org/nothing.slm", &error));
   fixture_assert_message (error, VLM_ERROR_NOT_FOUND, "resource:///org/nothing.slm");
@@ -357,7 +346,7 @@ expect_refused_values (const gfloat *values, const gchar *message)
   g_assert_false (vlm_slm_writer_put_floats (writer, values, 3, &error));
   fixture_assert_message (error, VLM_ERROR_FORMAT, message);
   vlm_slm_writer_free (writer);
-  g_assert_cmpuint (count_files (place->directory), ==, 1);
+  g_assert_cmpuint (fixture_count_files (place->directory), ==, 1);
 }
 
 static void
@@ -451,9 +440,9 @@ test_abandoned (void)
   fixture_write (place->directory, "model.slm", "old", 3);
   writer = slm_fixture_begin (place->path);
   slm_fixture_put (writer, &slm_fixture_tensors[0]);
-  g_assert_cmpuint (count_files (place->directory), <=, 2);
+  g_assert_cmpuint (fixture_count_files (place->directory), <=, 2);
   vlm_slm_writer_free (writer);
-  g_assert_cmpuint (count_files (place->directory), ==, 1);
+  g_assert_cmpuint (fixture_count_files (place->directory), ==, 1);
   g_assert_true (g_file_get_contents (place->path, &text, &size, NULL));
   g_assert_cmpmem (text, size, "old", 3);
 }
@@ -494,7 +483,7 @@ test_no_place (void)
   g_assert_cmpint (setrlimit (RLIMIT_FSIZE, &small), ==, 0);
   expect_no_begin (place->path, G_FILE_ERROR_FAILED);
   g_assert_cmpint (setrlimit (RLIMIT_FSIZE, &old), ==, 0);
-  g_assert_cmpuint (count_files (place->directory), ==, 0);
+  g_assert_cmpuint (fixture_count_files (place->directory), ==, 0);
 }
 
 /* The permissions are those of any new file. */

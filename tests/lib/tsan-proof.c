@@ -2,7 +2,7 @@
 
 /*
  * Whether ThreadSanitizer understands the GLib and GStreamer that this is run with: "correct" must
- * be silent, "pipeline" too, and "race" must be reported. Built and run by tests/tsan.sh.
+ * be silent, "pipeline" too, "race" and "order" must be reported. Built and run by tests/tsan.sh.
  */
 
 #include <gst/gst.h>
@@ -64,6 +64,21 @@ count_without (gpointer user_data)
   return NULL;
 }
 
+/* Takes a mutex and a recursive one in either order: two threads that do so may wait for each other. */
+static void
+take_both_ways (Shared *shared)
+{
+  g_mutex_lock (&shared->mutex);
+  g_rec_mutex_lock (&shared->rec_mutex);
+  g_rec_mutex_unlock (&shared->rec_mutex);
+  g_mutex_unlock (&shared->mutex);
+
+  g_rec_mutex_lock (&shared->rec_mutex);
+  g_mutex_lock (&shared->mutex);
+  g_mutex_unlock (&shared->mutex);
+  g_rec_mutex_unlock (&shared->rec_mutex);
+}
+
 static void
 run_threads (GThreadFunc func, Shared *shared)
 {
@@ -123,11 +138,13 @@ main (int argc, char **argv)
     run_threads (count_with_locks, &shared);
   } else if (g_str_equal (what, "race")) {
     run_threads (count_without, &shared);
+  } else if (g_str_equal (what, "order")) {
+    take_both_ways (&shared);
   } else if (g_str_equal (what, "pipeline")) {
     gst_init (&argc, &argv);
     play ();
   } else {
-    g_printerr ("usage: %s correct|race|pipeline\n", argv[0]);
+    g_printerr ("usage: %s correct|race|order|pipeline\n", argv[0]);
     return 2;
   }
   g_async_queue_unref (shared.queue);

@@ -61,6 +61,8 @@ set_properties (GstElement *element, const CaptionOptions *options)
 {
   if (options->model != NULL)
     g_object_set (element, "model", options->model, NULL);
+  if (options->mmproj != NULL)
+    g_object_set (element, "mmproj", options->mmproj, NULL);
   if (options->system_prompt != NULL)
     g_object_set (element, "system-prompt", options->system_prompt, NULL);
   g_object_set (element, "prompt", options->prompt, "max-tokens", options->max_tokens,

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The text pad is requested and released while an overlay plays. */
+
+#include "tests/element/element-helpers.h"
+#include "tests/element/scripted-engine.h"
+
+GST_PLUGIN_STATIC_DECLARE (vlmcaption);
+
+typedef struct
+{
+  GstElement *pipeline, *element, *overlay;
+  GstPad *text_sink;
+  /* Atomic: what has come out of the overlay, and what has come to it. */
+  gint n_frames, n_texts;
+} Play;
+
+static GstPadProbeReturn
+count_item (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  g_atomic_int_inc ((gint *) user_data);
+  return GST_PAD_PROBE_OK;
+}
+
+/* size: of the video; rest: what follows the element, with an overlay "t". Playing when it returns. */
+static void
+play_init (Play *p, const gchar *size, const gchar *rest)
+{
+  g_autofree gchar *line =
+      g_strdup_printf ("videotestsrc is-live=true ! video/x-raw,framerate=100/1,%s ! "
+                       "vlmcaption name=v auto-overlay=false %s",
+          size, rest);
+  g_autoptr (GError) error = NULL;
+  GstPad *src;
+
+  p->n_frames = p->n_texts = 0;
+  p->pipeline = gst_parse_launch (line, &error);
+  g_assert_no_error (error);
+  p->element = gst_bin_get_by_name (GST_BIN (p->pipeline), "v");
+  p->overlay = gst_bin_get_by_name (GST_BIN (p->pipeline), "t");
+  p->text_sink = gst_element_get_static_pad (p->overlay, "text_sink");
+  src = gst_element_get_static_pad (p->overlay, "src");
+  gst_pad_add_probe (src, GST_PAD_PROBE_TYPE_BUFFER, count_item, &p->n_frames, NULL);
+  gst_pad_add_probe (p->text_sink, GST_PAD_PROBE_TYPE_BUFFER, count_item, &p->n_texts, NULL);
+  gst_object_unref (src);
+  gst_element_set_state (p->pipeline, GST_STATE_PLAYING);
+}
+
+static void
+play_clear (Play *p)
+{
+  gst_element_set_state (p->pipeline, GST_STATE_NULL);
+  gst_object_unref (p->text_sink);
+  gst_object_unref (p->overlay);
+  gst_object_unref (p->element);
+  g_assert_cmpint (GST_OBJECT_REFCOUNT (p->pipeline), ==, 1);
+  gst_object_unref (p->pipeline);
+}
+
+static void
+play_frames (Play *p)
+{
+  gint before = g_atomic_int_get (&p->n_frames);
+
+  wait_until (g_atomic_int_get (&p->n_frames) > before + 2);
+}
+
+/* A stream start takes its time. Whatever comes next must come after it all the same. */
+static GstPadProbeReturn
+delay_start (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_STREAM_START)
+    g_usleep (5 * G_TIME_SPAN_MILLISECOND);
+  return GST_PAD_PROBE_OK;
+}
+
+/* Text is wanted until some has come, and then no more. */
+static void
+come_and_go (Play *p)
+{
+  GstPad *text = gst_element_request_pad_simple (p->element, "text");
+  gint before = g_atomic_int_get (&p->n_texts);
+
+  gst_pad_add_probe (text, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, delay_start, NULL, NULL);
+  g_assert_cmpint (gst_pad_link (text, p->text_sink), ==, GST_PAD_LINK_OK);
+  wait_until (g_atomic_int_get (&p->n_texts) > before);
+  play_frames (p);
+  gst_element_release_request_pad (p->element, text);
+  gst_object_unref (text);
+}
+
+#define SMALL "width=64,height=48"
+/* To copy it takes so long that the last caption comes meanwhile. */
+#define LARGE "width=1920,height=1080"
+
+/* In every mode; video never stops. */
+static void
+test_come_and_go (void)
+{
+  static const gchar *const lines[][2] = {
+    { LARGE, "interval=0 ! textoverlay name=t ! fakesink" },
+    { SMALL, "interval=0 ! textoverlay name=t ! fakesink" },
+    { SMALL, "mode=sync interval=30000000 ! textoverlay name=t ! fakesink" },
+    { SMALL, "mode=sync interval=30000000 ! queue ! textoverlay name=t ! fakesink" },
+  };
+  guint i, round;
+
+  for (i = 0; i < G_N_ELEMENTS (lines); i++) {
+    Play p;
+
+    play_init (&p, lines[i][0], lines[i][1]);
+    for (round = 0; round < 15; round++) {
+      come_and_go (&p);
+      play_frames (&p);
+    }
+    play_clear (&p);
+  }
+}
+
+static GstPadProbeReturn
+dawdle (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  g_usleep (400 * G_TIME_SPAN_MILLISECOND);
+  return GST_PAD_PROBE_OK;
+}
+
+/*
+ * Text is on its way and does not move for a while, as if the machine had no time for it. An overlay that
+ * is let go of so late can be linked again and is fed again.
+ */
+static void
+test_slow_overlay (void)
+{
+  guint round;
+  Play p;
+
+  play_init (&p, SMALL, "mode=sync interval=30000000 ! queue ! textoverlay name=t ! fakesink");
+  gst_pad_add_probe (p.text_sink, GST_PAD_PROBE_TYPE_BUFFER, dawdle, NULL, NULL);
+  for (round = 0; round < 3; round++)
+    come_and_go (&p);
+  play_clear (&p);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  gst_init (&argc, &argv);
+  GST_PLUGIN_STATIC_REGISTER (vlmcaption);
+
+  scripted_add_test ("/release/come-and-go", test_come_and_go);
+  scripted_add_test ("/release/slow-overlay", test_slow_overlay);
+
+  return g_test_run ();
+}
