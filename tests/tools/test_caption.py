@@ -96,6 +96,19 @@ class Answers(ToolTest):
         self.assertTrue(direct.startswith(plain[:-len("\N{HORIZONTAL ELLIPSIS}\n".encode())]), direct)
         self.assertNotIn("\N{HORIZONTAL ELLIPSIS}".encode(), direct)
 
+    def test_vision_part(self):
+        """Of a GGUF model whose files lie apart."""
+        folder = os.path.join(GOLDEN, "models", "gguf-q8_0")
+        os.makedirs(self.path("apart"))
+        for name in ("model-Q8_0.gguf", "apart/mmproj.gguf"):
+            shutil.copy(os.path.join(folder, name if "/" not in name else "mmproj-Q8_0.gguf"), self.path(name))
+        a = self.picture("a.png", 3)
+        for way in ((), ("--timings",)):
+            together, _ = caption("--max-tokens", "6", *way, a, model=folder)
+            apart, _ = caption("--max-tokens", "6", *way, "--mmproj", self.path("apart", "mmproj.gguf"), a,
+                               model=self.path("model-Q8_0.gguf"))
+            self.assertEqual(apart, together)
+
     def test_text_only(self):
         first, _ = caption("--prompt", "Who is on the left?", "--max-tokens", "8")
         again, _ = caption("--prompt", "Who is on the left?", "--max-tokens", "8", "--threads", "2")

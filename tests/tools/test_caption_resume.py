@@ -13,7 +13,7 @@ from media import (H264, Sheet, caption, colours, picture, read_db, read_jsonl, 
 from toolkit import ToolTest, main
 
 NAMES = ["red", "green", "blue", "black", "white", "red"]
-KILLS = 20
+KILLS = 10
 # After so many in a row a run is let through, however slow the machine is.
 IN_A_ROW = 6
 
@@ -86,6 +86,11 @@ class Resume(ToolTest):
     def test_kill_every(self):
         random.seed(7)
         self.disturb("--every", "0.3", "--db", self.path("whole", "o.db"))
+
+    def test_kill_scenes(self):
+        """Where the JSON Lines are all that is left, thumbnails too."""
+        random.seed(8)
+        self.disturb("--scenes", "--jobs", "2")
 
 
 if __name__ == "__main__":
