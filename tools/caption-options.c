@@ -7,14 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "caption/help.h"
+
 #define DEFAULT_PROMPT "Describe this picture in one sentence."
 
-#define SUMMARY "Describes each PICTURE in words and prints the captions."
+#define SUMMARY "Describes each INPUT in words: videos, pictures, folders of them, URIs."
 
 #define DESCRIPTION                                                                                \
-  "With --dump, or without a PICTURE, the model is called directly and all PICTUREs belong to\n"   \
-  "one prompt, in the order given. With --timings it is called directly too, once for each\n"      \
-  "PICTURE. Otherwise each PICTURE goes through the GStreamer element vlmcaption.\n"               \
+  "Each INPUT goes through the GStreamer element vlmcaption. With --dump, or without an INPUT,\n"  \
+  "the model is called directly and all INPUTs, which must be pictures, belong to one prompt, "    \
+  "in\n"                                                                                           \
+  "the order given. With --timings it is called directly too, once for each INPUT.\n"              \
   "\n"                                                                                             \
   "Numbers that are not given are those of the model's files.\n"                                   \
   "\n"                                                                                             \
@@ -23,8 +26,8 @@
   "                     one is used, which only knows shapes and test patterns\n"                  \
   "  VLM_CPU            highest CPU level that may be used: scalar, avx2, avx512, neon, ...\n"     \
   "\n"                                                                                             \
-  "Exit status: 0 when all went well, 1 when a picture or the model failed, 2 for a wrong\n"       \
-  "command line.\n"                                                                                \
+  "Exit status: 0 when all went well, 1 when an input, an output or the model failed, 2 for a\n"   \
+  "wrong command line, 130 after Ctrl-C.\n"                                                        \
   "\n"                                                                                             \
   "A real model: hf download LiquidAI/LFM2.5-VL-450M --local-dir DIR\n"
 
@@ -106,7 +109,22 @@ set_defaults (CaptionOptions *options)
   options->min_image_tokens = options->max_image_tokens = -1;
 }
 
-/* What is left unsaid: the model of the environment, the prompt, no picture. */
+/* Options of both ways of captioning at once cannot be meant. */
+static gboolean
+check_ways (const CaptionOptions *options, GError **error)
+{
+  const gchar *output = vlm_run_options_find_output (&options->run);
+
+  if (output == NULL || (options->dump == NULL && !options->timings && options->n_pictures > 0))
+    return TRUE;
+  g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
+      options->n_pictures == 0 ? "%s needs an INPUT"
+                               : "%s does not go together with --dump and --timings",
+      output);
+  return FALSE;
+}
+
+/* What is left unsaid: the model of the environment, the prompt, no input. */
 static gboolean
 complete (CaptionOptions *options, GError **error)
 {
@@ -119,29 +137,31 @@ complete (CaptionOptions *options, GError **error)
   options->n_pictures = g_strv_length (options->pictures);
   if (options->prompt == NULL && options->n_pictures == 0) {
     g_set_error_literal (
-        error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "neither a PICTURE nor a --prompt was given");
+        error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "neither an INPUT nor a --prompt was given");
     return FALSE;
   }
   if (options->prompt == NULL)
     options->prompt = g_strdup (DEFAULT_PROMPT);
-  return TRUE;
+  return check_ways (options, error);
 }
 
 /* What the command line says in words that are still to be understood. */
 typedef struct
 {
   gchar *precision, *tiling;
-  gboolean version;
+  gboolean version, help, help_all;
 } Words;
 
 /* Texts are taken as file names are: byte for byte, not through the locale. */
 static gboolean
 read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **argv, GError **error)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new ("[PICTURE...]");
+  g_autoptr (GOptionContext) context = g_option_context_new ("[INPUT...]");
   const GOptionEntry entries[] = {
     { "model", 'm', 0, G_OPTION_ARG_FILENAME, &options->model,
         "A directory of a Hugging Face model, or a .slm, .cellm or GGUF file", "MODEL" },
+    { "mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
+        "The vision part of a GGUF model that is not beside it", "FILE" },
     { "prompt", 'p', 0, G_OPTION_ARG_FILENAME, &options->prompt, "What to ask (" DEFAULT_PROMPT ")",
         "TEXT" },
     { "system-prompt", 0, 0, G_OPTION_ARG_FILENAME, &options->system_prompt,
@@ -174,6 +194,8 @@ read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **arg
     { "timings", 0, 0, G_OPTION_ARG_NONE, &options->timings,
         "Print the time of each stage and the peak memory", NULL },
     { "version", 0, 0, G_OPTION_ARG_NONE, &words->version, "Print the version", NULL },
+    { "help", 'h', 0, G_OPTION_ARG_NONE, &words->help, "Print a screen of help", NULL },
+    { "help-all", 0, 0, G_OPTION_ARG_NONE, &words->help_all, "Print this", NULL },
     { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->pictures, NULL, NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
@@ -181,7 +203,17 @@ read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **arg
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_set_summary (context, SUMMARY);
   g_option_context_set_description (context, DESCRIPTION);
-  return g_option_context_parse (context, &argc, &argv, error);
+  /* GLib's own help is longer than a screen. */
+  g_option_context_set_help_enabled (context, FALSE);
+  vlm_run_options_add (&options->run, context);
+  if (!g_option_context_parse (context, &argc, &argv, error))
+    return FALSE;
+  if (words->help_all) {
+    g_autofree gchar *text = g_option_context_get_help (context, FALSE, NULL);
+
+    fputs (text, stdout);
+  }
+  return TRUE;
 }
 
 static gboolean
@@ -195,19 +227,23 @@ understand (CaptionOptions *options, const Words *words, GError **error)
   if (!parse_choice ("tiling", words->tiling, tilings, &choice, error))
     return FALSE;
   options->tiling = choice == 1 ? VLM_TILING_ON : choice == 2 ? VLM_TILING_OFF : VLM_TILING_AUTO;
-  return check_numbers (options, error) && complete (options, error);
+  return check_numbers (options, error) && vlm_run_options_complete (&options->run, error)
+      && complete (options, error);
 }
 
 CaptionOptionsOutcome
 caption_options_parse (CaptionOptions *options, gint argc, gchar **argv, GError **error)
 {
   CaptionOptionsOutcome outcome = CAPTION_OPTIONS_WRONG;
-  Words words = { NULL, NULL, FALSE };
+  Words words = { NULL, NULL, FALSE, FALSE, FALSE };
 
   set_defaults (options);
   if (read_command_line (options, &words, argc, argv, error)) {
-    if (words.version) {
-      puts ("vlm-caption " PACKAGE_VERSION);
+    if (words.version || words.help || words.help_all) {
+      if (words.version)
+        puts ("vlm-caption " PACKAGE_VERSION);
+      if (words.help)
+        fputs (vlm_help_text, stdout);
       outcome = CAPTION_OPTIONS_DONE;
     } else if (understand (options, &words, error)) {
       outcome = CAPTION_OPTIONS_RUN;
@@ -222,9 +258,11 @@ void
 caption_options_clear (CaptionOptions *options)
 {
   g_free (options->model);
+  g_free (options->mmproj);
   g_free (options->prompt);
   g_free (options->system_prompt);
   g_free (options->dump);
   g_strfreev (options->pictures);
+  vlm_run_options_clear (&options->run);
   memset (options, 0, sizeof (*options));
 }

@@ -5,12 +5,14 @@
 #ifndef TOOLS_CAPTION_OPTIONS_H
 #define TOOLS_CAPTION_OPTIONS_H
 
+#include "caption/run-options.h"
 #include "engine/vlm.h"
 
 /* In numbers -1 means: as the model's files say. */
 typedef struct
 {
   gchar *model;         /* path; NULL: nothing was said */
+  gchar *mmproj;        /* path of a GGUF model's vision part, or NULL */
   gchar *prompt;        /* never NULL */
   gchar *system_prompt; /* or NULL */
   gchar *dump;          /* directory, or NULL */
@@ -24,18 +26,19 @@ typedef struct
   gint min_image_tokens, max_image_tokens;
   gint threads; /* 0: as many as CPUs may be used */
   gboolean timings;
-  gchar **pictures; /* paths, NULL-terminated; never NULL */
+  gchar **pictures; /* inputs as they were named, NULL-terminated; never NULL */
   guint n_pictures;
+  VlmRunOptions run;
 } CaptionOptions;
 
 typedef enum
 {
   CAPTION_OPTIONS_RUN,
-  CAPTION_OPTIONS_DONE, /* --version was answered */
+  CAPTION_OPTIONS_DONE, /* --version or --help was answered */
   CAPTION_OPTIONS_WRONG /* error is set */
 } CaptionOptionsOutcome;
 
-/* Takes the options out of the command line. --help ends the program. */
+/* Takes the options out of the command line. */
 CaptionOptionsOutcome caption_options_parse (
     CaptionOptions *options, gint argc, gchar **argv, GError **error);
 void caption_options_clear (CaptionOptions *options);

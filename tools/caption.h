@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The two ways in which vlm-caption makes captions. */
+/* What vlm-caption prints, and captions from the model itself. */
 
 #ifndef TOOLS_CAPTION_H
 #define TOOLS_CAPTION_H
@@ -16,8 +16,7 @@ gboolean caption_print (const CaptionOptions *options, const gchar *picture, con
 /* Reports a failure; picture may be NULL. */
 void caption_fail (const gchar *picture, const gchar *message);
 
-/* Both return whether everything went well; failures are reported as they happen. */
+/* Whether everything went well; failures are reported as they happen. */
 gboolean caption_direct (const CaptionOptions *options);
-gboolean caption_by_element (const CaptionOptions *options);
 
 #endif

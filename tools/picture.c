@@ -36,9 +36,8 @@ choose_decoder (const guint8 *head, gsize size)
   return "decodebin";
 }
 
-/* Reads the first bytes of the file, at most room; 0 with an error when there are none. */
-static gsize
-read_head (const gchar *path, guint8 *head, gsize room, GError **error)
+gsize
+picture_read_head (const gchar *path, guint8 *head, gsize room, GError **error)
 {
   GStatBuf status;
   FILE *file = NULL;
@@ -71,7 +70,7 @@ static GstElement *
 build_pipeline (const gchar *path, GError **error)
 {
   guint8 head[8];
-  gsize n_head = read_head (path, head, sizeof (head), error);
+  gsize n_head = picture_read_head (path, head, sizeof (head), error);
   g_autofree gchar *text = NULL;
   GstElement *pipeline, *source;
 

@@ -8,6 +8,12 @@
 #include <gst/gst.h>
 
 /*
+ * Reads the first bytes of the regular file at path (or behind the symbolic link there), at most
+ * room; 0 with an error when there are none.
+ */
+gsize picture_read_head (const gchar *path, guint8 *head, gsize room, GError **error);
+
+/*
  * Decodes the first frame of the regular file at path (or behind the symbolic link there), in the
  * decoder's own format. (transfer full)
  */

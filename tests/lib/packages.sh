@@ -4,7 +4,7 @@
 
 # To build the plugin and the tools.
 packages_build="gcc libc6-dev meson ninja-build pkgconf libglib2.0-dev libgstreamer1.0-dev
-  libgstreamer-plugins-base1.0-dev libjansson-dev liborc-0.4-dev libpcre2-dev libxxhash-dev"
+  libgstreamer-plugins-base1.0-dev libjansson-dev liborc-0.4-dev libpcre2-dev libsqlite3-dev libxxhash-dev"
 
 # To play, draw and write the example's video. textoverlay is in gstreamer1.0-x, and draws nothing
 # without a font.
@@ -13,9 +13,11 @@ packages_run="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-
 
 # To run every test: Python reads the captions from buffers and pictures as PIL does; the kernels
 # for aarch64 are built with a cross compiler and run by qemu; the .deb is built, and installed in
-# a root of its own.
-packages_test="python3 python3-gi python3-gst-1.0 python3-jinja2 python3-pil gir1.2-gstreamer-1.0
-  gir1.2-gst-plugins-base-1.0 make dpkg-dev debhelper mmdebstrap"
+# a root of its own; subtitles are read by other people's parsers, and contact sheets opened in Chromium;
+# videos are made and looked at by ffmpeg, and taken apart and put together with all of GStreamer's plugins.
+packages_test="python3 python3-gi python3-gst-1.0 python3-jinja2 python3-pil
+  gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0 make dpkg-dev debhelper mmdebstrap ffmpeg python3-srt python3-webvtt
+  chromium chromium-driver gstreamer1.0-libav gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly"
 packages_cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
 # To build and run the fuzz targets.

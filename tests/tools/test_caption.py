@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 
 from toolkit import CAPTION, DEMO_MODEL, GOLDEN, SMALL, ToolTest, caption, draw, fnv1a64, load_dump, main, noise
 from toolkit import run, write_rgb_png
@@ -95,6 +96,19 @@ class Answers(ToolTest):
         self.assertTrue(direct.startswith(plain[:-len("\N{HORIZONTAL ELLIPSIS}\n".encode())]), direct)
         self.assertNotIn("\N{HORIZONTAL ELLIPSIS}".encode(), direct)
 
+    def test_vision_part(self):
+        """Of a GGUF model whose files lie apart."""
+        folder = os.path.join(GOLDEN, "models", "gguf-q8_0")
+        os.makedirs(self.path("apart"))
+        for name in ("model-Q8_0.gguf", "apart/mmproj.gguf"):
+            shutil.copy(os.path.join(folder, name if "/" not in name else "mmproj-Q8_0.gguf"), self.path(name))
+        a = self.picture("a.png", 3)
+        for way in ((), ("--timings",)):
+            together, _ = caption("--max-tokens", "6", *way, a, model=folder)
+            apart, _ = caption("--max-tokens", "6", *way, "--mmproj", self.path("apart", "mmproj.gguf"), a,
+                               model=self.path("model-Q8_0.gguf"))
+            self.assertEqual(apart, together)
+
     def test_text_only(self):
         first, _ = caption("--prompt", "Who is on the left?", "--max-tokens", "8")
         again, _ = caption("--prompt", "Who is on the left?", "--max-tokens", "8", "--threads", "2")
@@ -174,7 +188,9 @@ class Errors(ToolTest):
         for name in ("pipe.png", "folder.png", "link-to-pipe.png"):
             for way in ([], ["--dump", self.path("d")]):
                 with self.subTest(name=name, way=way):
-                    self.fails(*way, self.path(name), names=[name + ": it is no regular file"])
+                    empty_folder = name == "folder.png" and not way
+                    reason = "there is nothing in this folder" if empty_folder else "it is no regular file"
+                    self.fails(*way, self.path(name), names=[name + ": " + reason])
         self.fails("/dev/null", names=["/dev/null: it is no regular file"])
         caption("--max-tokens", "1", self.path("link-to-file.png"))
 
@@ -185,6 +201,7 @@ class Errors(ToolTest):
         self.loses_output(*command, self.good)
         self.loses_output(*command, "--timings", self.good, self.good)
         self.loses_output(*command, "--prompt", "x", "--dump", self.path("d"), self.good)
+        shutil.copy(self.good, self.path("second.png"))
         errors = self.loses_output(*command, self.good, self.path("second.png"))
         self.assertIn("second.png: not captioned", errors)
 
@@ -202,8 +219,8 @@ class Errors(ToolTest):
         for wrong in (["--max-tokens", "0"], ["--top-p", "2"], ["--tiling", "perhaps"], ["--nonsense"],
                       ["--threads", "-2"], ["--precision", "sloppy"]):
             self.fails(*wrong, self.good, names=[wrong[0].lstrip("-")], status=2)
-        self.fails(names=["PICTURE"], status=2)
-        self.assertIn(b"PICTURE", run(CAPTION, "--help")[0])
+        self.fails(names=["INPUT"], status=2)
+        self.assertIn(b"INPUT", run(CAPTION, "--help")[0])
         self.assertRegex(run(CAPTION, "--version")[0], rb"^vlm-caption \d+\.\d+\.\d+\n$")
 
     def test_ranges(self):

@@ -23,7 +23,7 @@ MODELS = sorted(map(os.path.dirname, glob.glob(os.path.join(GOLDEN, "models", "*
 GGUF_MODELS = sorted(glob.glob(os.path.join(GOLDEN, "models", "gguf-*")))
 
 
-def run(*command, stdin=b"", stdout=subprocess.PIPE, env=None, status=0):
+def run(*command, stdin=b"", stdout=subprocess.PIPE, env=None, status=0, timeout=120):
     """Runs a program; returns its standard output and error as bytes and text.
 
     stdin is what the program reads, or a file descriptor to read from; stdout may be one to write to.
@@ -33,7 +33,7 @@ def run(*command, stdin=b"", stdout=subprocess.PIPE, env=None, status=0):
     source = {"stdin": stdin} if isinstance(stdin, int) else {"input": stdin}
     merged = dict(os.environ, **(env or {}))
     merged = {key: value for key, value in merged.items() if value is not None}
-    done = subprocess.run(command, **source, stdout=stdout, stderr=subprocess.PIPE, env=merged, timeout=120)
+    done = subprocess.run(command, **source, stdout=stdout, stderr=subprocess.PIPE, env=merged, timeout=timeout)
     errors = done.stderr.decode("utf-8", "replace")
     if done.returncode != status:
         raise AssertionError("%r gave %d, not %d:\n%s" % (command, done.returncode, status, errors))

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Ends of a run that no file brings about. */
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "tools/caption/graph.h"
+#include "tools/caption/remux.h"
+
+static gchar *folder, *input, *output, *uri;
+
+static void
+write_input (void)
+{
+  g_autofree gchar *text =
+      g_strdup_printf ("videotestsrc num-buffers=25 ! video/x-raw,width=64,height=48,framerate=25/1"
+                       " ! vp8enc deadline=1 ! webmmux ! filesink location=%s",
+          input);
+  g_autoptr (GstElement) pipeline = gst_parse_launch (text, NULL);
+  g_autoptr (GstBus) bus = gst_element_get_bus (pipeline);
+  g_autoptr (GstMessage) message = NULL;
+
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  message =
+      gst_bus_timed_pop_filtered (bus, GST_CLOCK_TIME_NONE, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  g_assert_cmpint (GST_MESSAGE_TYPE (message), ==, GST_MESSAGE_EOS);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+}
+
+static GstPadProbeReturn
+hold (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  return GST_PAD_PROBE_OK;
+}
+
+/* Nothing gets beyond this. */
+static gboolean
+stop_video (VlmGraph *graph, GError **error)
+{
+  gst_pad_add_probe (graph->video, GST_PAD_PROBE_TYPE_BLOCK_DOWNSTREAM, hold, NULL, NULL);
+  return TRUE;
+}
+
+static gboolean
+refuse (VlmGraph *graph, GError **error)
+{
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "not now");
+  return FALSE;
+}
+
+/* Runs a copy with these functions. */
+static gboolean
+run (VlmGraphFunc prepare, VlmGraphFunc seek, GError **error)
+{
+  g_autoptr (VlmGraph) graph = vlm_graph_new (uri, "matroskamux", output, error);
+
+  g_assert_nonnull (graph);
+  graph->add_stream = vlm_graph_copy;
+  graph->prepare = prepare;
+  graph->seek = seek;
+  graph->patience = 1;
+  return vlm_graph_run (graph, NULL, error);
+}
+
+static void
+test_standstill (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (run (NULL, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_false (run (stop_video, NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+  g_assert_nonnull (strstr (error->message, uri));
+}
+
+static void
+test_refusal (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (run (refuse, NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+  g_clear_error (&error);
+  g_assert_false (run (NULL, refuse, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+}
+
+static void
+test_missing_muxer (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (vlm_graph_new (uri, "no-such-muxer", output, &error));
+  g_assert_error (error, GST_CORE_ERROR, GST_CORE_ERROR_MISSING_PLUGIN);
+}
+
+static void
+test_cancelled (void)
+{
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GPtrArray) cues = g_ptr_array_new ();
+  g_autofree gchar *path = g_build_filename (folder, "cancelled.mkv", NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_cancellable_cancel (cancellable);
+  g_assert_false (vlm_mux_mkv (uri, cues, path, cancellable, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
+}
+
+int
+main (int argc, char **argv)
+{
+  int result;
+
+  g_test_init (&argc, &argv, NULL);
+  gst_init (&argc, &argv);
+  folder = g_dir_make_tmp ("vlm-graph-XXXXXX", NULL);
+  input = g_build_filename (folder, "in.webm", NULL);
+  output = g_build_filename (folder, "out.mkv", NULL);
+  uri = g_filename_to_uri (input, NULL, NULL);
+  write_input ();
+  g_test_add_func ("/caption/graph/standstill", test_standstill);
+  g_test_add_func ("/caption/graph/refusal", test_refusal);
+  g_test_add_func ("/caption/graph/missing-muxer", test_missing_muxer);
+  g_test_add_func ("/caption/graph/cancelled", test_cancelled);
+  result = g_test_run ();
+  g_remove (input);
+  g_remove (output);
+  g_rmdir (folder);
+  g_free (uri);
+  g_free (output);
+  g_free (input);
+  g_free (folder);
+  return result;
+}
