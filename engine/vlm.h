@@ -91,6 +91,8 @@ typedef enum
 typedef struct
 {
   VlmPrecision precision;
+  const gchar *mmproj; /* the vision part of a GGUF model; NULL: the one beside it */
+  guint n_threads;     /* to load with; 0: the CPUs that this process may use */
 } VlmLoadOptions;
 
 /* fraction runs from 0 to 1. Called from the loading thread. */
@@ -98,8 +100,9 @@ typedef void (*VlmProgressFunc) (gdouble fraction, gpointer user_data);
 
 /*
  * Loads a model, or finds it again: models are shared by path, size, modification time and
- * options while anybody holds one. path is a Hugging Face directory, a .slm file, or
- * vlm_builtin_model (); a file is recognised by its content.
+ * precision while anybody holds one. path is a Hugging Face directory, a .slm or .cellm file, a GGUF
+ * text file or a directory that holds one, or vlm_builtin_model (); what it is, is recognised by its
+ * content.
  * options may be NULL. (transfer full)
  * Errors: NOT_FOUND, READ, FORMAT, UNSUPPORTED, SETTINGS, MEMORY, or G_IO_ERROR_CANCELLED.
  */
@@ -109,9 +112,9 @@ VlmModel *vlm_model_load (const gchar *path, const VlmLoadOptions *options,
 /*
  * Looks whether path could be loaded without reading the weights: existence, readability and the
  * presence of the files that a model cannot do without, and a VLM_CPU that names a usable level.
- * Errors: NOT_FOUND, READ, SETTINGS.
+ * mmproj as in VlmLoadOptions. Errors: NOT_FOUND, READ, SETTINGS; FORMAT, UNSUPPORTED for containers.
  */
-gboolean vlm_model_check_path (const gchar *path, GError **error);
+gboolean vlm_model_check_path (const gchar *path, const gchar *mmproj, GError **error);
 
 VlmModel *vlm_model_ref (VlmModel *model);
 void vlm_model_unref (VlmModel *model);
@@ -276,10 +279,12 @@ gboolean vlm_session_generate (VlmSession *session, const VlmRequest *request,
 /* How weights are stored in a .slm file. */
 typedef enum
 {
-  VLM_WEIGHT_AUTO, /* vision only: F16 beside a text of F16, else INT8 */
+  VLM_WEIGHT_AUTO, /* text: KEEP where the source has integers; vision: KEEP beside KEEP, F16 beside
+                    * F16, else INT8 */
   VLM_WEIGHT_F16,
   VLM_WEIGHT_INT8, /* symmetric, one scale a row */
-  VLM_WEIGHT_INT4  /* symmetric, one scale for each 64 values of a row; text only */
+  VLM_WEIGHT_INT4, /* symmetric, one scale for each 64 values of a row; text only */
+  VLM_WEIGHT_KEEP  /* integers as they are, whatever their format; floats as F16 */
 } VlmWeightType;
 
 typedef struct
@@ -288,6 +293,7 @@ typedef struct
   VlmWeightType vision_type; /* of those of tower and projector */
   gboolean requantise;       /* integers may be rounded a second time */
   guint n_threads;           /* 0: the CPUs that this process may use */
+  const gchar *mmproj;       /* of the source, as in VlmLoadOptions */
 } VlmConvertOptions;
 
 /*
@@ -296,8 +302,8 @@ typedef struct
  * failure nothing is left behind. Equal input gives equal bytes, whatever the number of threads.
  * Matrices get the types of options; patch and position embedding, taps, norms and biases are F16.
  * Integers of the wanted type are copied; others are refused unless requantise is set.
- * Errors: those of vlm_model_load (); VLM_ERROR_SETTINGS for types that do not go together or a
- * destination that is a part of source; VLM_ERROR_FORMAT for a value that F16 cannot hold, with
+ * Errors: those of vlm_model_load (); VLM_ERROR_SETTINGS for types that do not go together, none for
+ * the text of a source without integers, or a destination that is a part of source; VLM_ERROR_FORMAT for a value that F16 cannot hold, with
  * tensor and position; VLM_ERROR_UNSUPPORTED for integers that would be rounded again; those of
  * writing (G_FILE_ERROR); G_IO_ERROR_CANCELLED. progress may be NULL.
  */
@@ -309,7 +315,7 @@ gboolean vlm_model_convert (const gchar *source, const gchar *destination,
  * What the model at path is, without reading its weights: a JSON object, whose keys docs/formats.md
  * lists. Errors: those of vlm_model_load (). (transfer full)
  */
-gchar *vlm_model_describe (const gchar *path, GError **error);
+gchar *vlm_model_describe (const gchar *path, const gchar *mmproj, GError **error);
 
 typedef enum
 {
@@ -326,8 +332,8 @@ typedef void (*VlmFindingFunc) (VlmFindingKind kind, const gchar *text, gpointer
  * TRUE when the search came to its end, whatever it found. progress may be NULL.
  * Errors: NOT_FOUND, READ, SETTINGS (VLM_CPU), MEMORY, or G_IO_ERROR_CANCELLED.
  */
-gboolean vlm_model_verify (const gchar *path, VlmFindingFunc finding, VlmProgressFunc progress,
-    gpointer user_data, GCancellable *cancellable, GError **error);
+gboolean vlm_model_verify (const gchar *path, const gchar *mmproj, VlmFindingFunc finding,
+    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error);
 
 G_END_DECLS
 

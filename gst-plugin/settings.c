@@ -27,6 +27,7 @@
 enum
 {
   PROP_MODEL = 1,
+  PROP_MMPROJ,
   PROP_PROMPT,
   PROP_SYSTEM_PROMPT,
   PROP_INTERVAL,
@@ -197,6 +198,7 @@ gst_vlm_settings_copy (const GstVlmSettings *settings)
   GstVlmSettings *copy = g_memdup2 (settings, sizeof *settings);
 
   copy->model = g_strdup (settings->model);
+  copy->mmproj = g_strdup (settings->mmproj);
   copy->prompt = g_strdup (settings->prompt);
   copy->system_prompt = g_strdup (settings->system_prompt);
   copy->roi = g_strdup (settings->roi);
@@ -208,6 +210,7 @@ void
 gst_vlm_settings_free (GstVlmSettings *settings)
 {
   g_free (settings->model);
+  g_free (settings->mmproj);
   g_free (settings->prompt);
   g_free (settings->system_prompt);
   g_free (settings->roi);
@@ -257,9 +260,14 @@ install_general (GObjectClass *klass)
 {
   g_object_class_install_property (klass, PROP_MODEL,
       g_param_spec_string ("model", "Model",
-          "Path of the model: a Hugging Face directory. Unset, it is that of the environment "
-          "variable VLMCAPTION_MODEL, else the small built-in model, which only knows shapes and "
-          "test patterns.",
+          "Path of the model: a Hugging Face directory, or a .slm, .gguf or .cellm file. Unset, it "
+          "is that of the environment variable VLMCAPTION_MODEL, else the small built-in model, "
+          "which only knows shapes and test patterns.",
+          NULL, READY));
+  g_object_class_install_property (klass, PROP_MMPROJ,
+      g_param_spec_string ("mmproj", "Vision part",
+          "Path of the file with the vision part of a GGUF model. Unset, it is the one that lies "
+          "beside the model.",
           NULL, READY));
   g_object_class_install_property (klass, PROP_PROMPT,
       g_param_spec_string ("prompt", "Prompt",
@@ -504,6 +512,9 @@ set_general (GstVlmSettings *settings, guint id, const GValue *value)
     case PROP_MODEL:
       take_string (&settings->model, value);
       break;
+    case PROP_MMPROJ:
+      take_string (&settings->mmproj, value);
+      break;
     case PROP_PROMPT:
       take_string (&settings->prompt, value);
       if (settings->prompt == NULL)
@@ -649,6 +660,9 @@ gst_vlm_settings_get (const GstVlmSettings *settings, guint id, GValue *value)
   switch (id) {
     case PROP_MODEL:
       g_value_set_string (value, settings->model);
+      break;
+    case PROP_MMPROJ:
+      g_value_set_string (value, settings->mmproj);
       break;
     case PROP_PROMPT:
       g_value_set_string (value, settings->prompt);

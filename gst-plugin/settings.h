@@ -45,7 +45,8 @@ const gchar *gst_vlm_mode_name (GstVlmMode mode);
 
 typedef struct
 {
-  gchar *model; /* NULL: VLMCAPTION_MODEL, else the built-in one */
+  gchar *model;  /* NULL: VLMCAPTION_MODEL, else the built-in one */
+  gchar *mmproj; /* NULL: the one beside the model */
   gchar *prompt;
   gchar *system_prompt;    /* NULL: none */
   GstClockTime interval;   /* NONE: only frames that are asked for */

@@ -308,13 +308,14 @@ static gboolean
 check_model (GstVlmCaption *self)
 {
   g_autoptr (GError) error = NULL;
-  g_autofree gchar *path = NULL;
+  g_autofree gchar *path = NULL, *mmproj = NULL;
 
   GST_OBJECT_LOCK (self);
   path = g_strdup (gst_vlm_settings_get_model (self->settings));
+  mmproj = g_strdup (self->settings->mmproj);
   GST_OBJECT_UNLOCK (self);
 
-  if (!vlm_model_check_path (path, &error)) {
+  if (!vlm_model_check_path (path, mmproj, &error)) {
     gst_vlm_message_post_model_error (GST_ELEMENT (self), path, error);
     return FALSE;
   }
@@ -364,6 +365,7 @@ static gboolean
 start (GstVlmCaption *self)
 {
   g_autoptr (GError) error = NULL;
+  g_autofree gchar *mmproj = NULL;
   VlmLoadOptions options = { 0 };
 
   /* The property may have changed since NULL->READY. */
@@ -374,6 +376,8 @@ start (GstVlmCaption *self)
 
   GST_OBJECT_LOCK (self);
   options.precision = self->settings->precision;
+  options.mmproj = mmproj = g_strdup (self->settings->mmproj);
+  options.n_threads = self->settings->threads;
   GST_OBJECT_UNLOCK (self);
 
   g_mutex_lock (&self->lock);

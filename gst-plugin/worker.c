@@ -26,7 +26,7 @@ struct _GstVlmWorker
 
   /* Between start and stop these belong to the thread, else to the caller. */
   GThread *thread;
-  gchar *path;
+  gchar *path, *mmproj;
   VlmLoadOptions options;
   VlmModel *model;
   VlmSession *session;
@@ -445,6 +445,7 @@ gst_vlm_worker_free (GstVlmWorker *worker)
 
   gst_vlm_worker_release_model (worker);
   g_free (worker->path);
+  g_free (worker->mmproj);
   g_cond_clear (&worker->cond);
   g_mutex_clear (&worker->lock);
   g_free (worker);
@@ -458,7 +459,9 @@ gst_vlm_worker_start (
 
   g_free (worker->path);
   worker->path = g_strdup (path);
+  g_free (worker->mmproj);
   worker->options = *options;
+  worker->options.mmproj = worker->mmproj = g_strdup (options->mmproj);
   worker->load_cancellable = g_cancellable_new ();
 
   /* There is no thread yet, but statistics are read at any time. */

@@ -5,13 +5,14 @@
 #
 #   bash tests/run.sh [PART...]
 #
-# Parts, all by default and in this order: unit format sanitize quickstart deb. docs/testing.md says
+# Parts, all by default and in this order: unit format sanitize fuzz quickstart deb. docs/testing.md says
 # what each does and which tests may be left out where.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
 . tests/lib/packages.sh
 . tests/lib/results.sh
+. tests/fuzz/lib.sh
 exec </dev/null
 export CI=${CI:-true} LC_ALL=C.UTF-8
 
@@ -89,6 +90,15 @@ part_sanitize () {
   unset G_SLICE LSAN_OPTIONS UBSAN_OPTIONS ASAN_OPTIONS
 }
 
+part_fuzz () {
+  local target
+
+  fuzz_prepare || return
+  for target in $(fuzz_targets); do
+    check "fuzz: $target" fuzz_fixed "$target"
+  done
+}
+
 part_quickstart () {
   check "quickstart" env BUILD="$unit_build" OUT="$unit_build/quickstart" \
     bash examples/quickstart.sh
@@ -103,14 +113,14 @@ part_deb () {
 }
 
 install_everything () {
-  install_packages $packages_build $packages_run $(test_packages) || return 1
+  install_packages $packages_build $packages_run $(test_packages) $packages_fuzz || return 1
   # Where the system has it.
   if [ -n "$(apt-cache madison $packages_format 2>/dev/null)" ]; then
     install_packages $packages_format
   fi
 }
 
-parts=${*:-unit format sanitize quickstart deb}
+parts=${*:-unit format sanitize fuzz quickstart deb}
 for part in $parts; do
   declare -F "part_$part" >/dev/null || {
     echo "tests/run.sh: no part is called $part" >&2

@@ -102,7 +102,9 @@ run_once (Bench *bench, VlmSession *session, BenchMemory *memory, gint run, GErr
 static gboolean
 run_all (Bench *bench, GError **error)
 {
-  const VlmLoadOptions load = { bench->options->precision };
+  const VlmLoadOptions load = { .precision = bench->options->precision,
+    .mmproj = bench->options->mmproj,
+    .n_threads = bench->n_threads };
   gint64 since = g_get_monotonic_time ();
   VlmModel *model = vlm_model_load (bench->options->model, &load, NULL, NULL, NULL, error);
   BenchMemory *memory;

@@ -9,7 +9,7 @@
 
 typedef struct
 {
-  const gchar *model;
+  const gchar *model, *mmproj; /* as in VlmLoadOptions */
   VlmPrecision precision;
   guint n_threads;     /* 0: the CPUs that this process may use */
   guint n_runs;        /* >= 1, counted after one that warms up */

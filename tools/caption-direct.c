@@ -147,7 +147,7 @@ open_model (Direct *direct)
 {
   const CaptionOptions *options = direct->options;
   const gchar *path = options->model != NULL ? options->model : vlm_builtin_model ();
-  const VlmLoadOptions load = { options->precision };
+  const VlmLoadOptions load = { .precision = options->precision, .n_threads = options->threads };
   gint64 start = g_get_monotonic_time ();
   g_autoptr (GError) error = NULL;
 

@@ -26,8 +26,8 @@ convert_parse_type (const gchar *option, const gchar *word, VlmWeightType *type,
   {
     const gchar *word;
     VlmWeightType type;
-  } types[] = { { "f16", VLM_WEIGHT_F16 }, { "int8", VLM_WEIGHT_INT8 },
-    { "int4", VLM_WEIGHT_INT4 } };
+  } types[] = { { "f16", VLM_WEIGHT_F16 }, { "int8", VLM_WEIGHT_INT8 }, { "int4", VLM_WEIGHT_INT4 },
+    { "keep", VLM_WEIGHT_KEEP } };
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (types); i++) {
@@ -37,7 +37,7 @@ convert_parse_type (const gchar *option, const gchar *word, VlmWeightType *type,
     }
   }
   g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-      "--%s is %s, expected f16, int8 or int4", option, word);
+      "--%s is %s, expected f16, int8, int4 or keep", option, word);
   return FALSE;
 }
 

@@ -119,23 +119,46 @@ print_generation (const json_t *generation)
   putchar ('\n');
 }
 
+/* "int4/32", "int8", "f16" (transfer full) */
+static gchar *
+make_type (const json_t *group)
+{
+  const gchar *type = get_string (group, "type");
+
+  if (json_is_integer (json_object_get (group, "group")))
+    return g_strdup_printf ("%s/%d", type, (int) get_int (group, "group"));
+  return g_strdup (type);
+}
+
+/* How integers are scaled: "one a row", "codes, minimum"; empty for floats. (transfer full) */
+static gchar *
+make_scales (const json_t *group)
+{
+  const gchar *scale = get_string (group, "scale");
+
+  if (scale == NULL)
+    return g_strdup ("");
+  if (!json_is_integer (json_object_get (group, "group")))
+    return g_strdup ("one a row");
+  return g_strconcat (scale, get_flag (group, "minimum") ? ", minimum" : "", NULL);
+}
+
 static void
 print_weights (const json_t *weights)
 {
   gsize i;
 
-  printf ("\n%-10s %-9s %-12s %8s %14s %12s\n", "part", "tensors", "type", "number", "parameters",
-      "MiB");
+  printf ("\n%-10s %-9s %-9s %-14s %8s %14s %12s\n", "part", "tensors", "type", "scales", "number",
+      "parameters", "MiB");
   for (i = 0; i < json_array_size (weights); i++) {
     const json_t *group = json_array_get (weights, i);
-    g_autofree gchar *type = NULL;
+    g_autofree gchar *type = make_type (group);
+    g_autofree gchar *scales = make_scales (group);
 
-    if (json_is_integer (json_object_get (group, "group")))
-      type = g_strdup_printf ("%s/%d", get_string (group, "type"), (int) get_int (group, "group"));
-    printf ("%-10s %-9s %-12s %8d %14" G_GINT64_FORMAT " %12.2f\n", get_string (group, "part"),
-        get_flag (group, "matrices") ? "matrices" : "others",
-        type != NULL ? type : get_string (group, "type"), (int) get_int (group, "n_tensors"),
-        get_int (group, "n_parameters"), get_int (group, "bytes") / MIB);
+    printf ("%-10s %-9s %-9s %-14s %8d %14" G_GINT64_FORMAT " %12.2f\n", get_string (group, "part"),
+        get_flag (group, "matrices") ? "matrices" : "others", type, scales,
+        (int) get_int (group, "n_tensors"), get_int (group, "n_parameters"),
+        get_int (group, "bytes") / MIB);
   }
 }
 
@@ -160,9 +183,9 @@ print_table (const json_t *root)
 }
 
 gboolean
-info_print (const gchar *path, gboolean json, GError **error)
+info_print (const gchar *path, const gchar *mmproj, gboolean json, GError **error)
 {
-  g_autofree gchar *text = vlm_model_describe (path, error);
+  g_autofree gchar *text = vlm_model_describe (path, mmproj, error);
   json_t *root;
 
   if (text == NULL)

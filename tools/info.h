@@ -6,9 +6,9 @@
 #include <gio/gio.h>
 
 /*
- * Prints what the model at path is: a table, or the JSON of vlm_model_describe (). Errors: those of
- * that function.
+ * Prints what the model at path is, a GGUF one with the vision part mmproj (or NULL): a table, or the
+ * JSON of vlm_model_describe (). Errors: those of that function.
  */
-gboolean info_print (const gchar *path, gboolean json, GError **error);
+gboolean info_print (const gchar *path, const gchar *mmproj, gboolean json, GError **error);
 
 #endif

@@ -35,7 +35,7 @@ append_text_config (GString *json, const SynthPreset *preset, const gchar *inden
   guint i;
 
   g_string_append_printf (json,
-      "%s\"block_auto_adjust_ff_dim\": true,\n"
+      "%s\"block_auto_adjust_ff_dim\": %s,\n"
       "%s\"block_ff_dim\": %u,\n"
       "%s\"block_ffn_dim_multiplier\": 1.0,\n"
       "%s\"block_multiple_of\": 256,\n"
@@ -44,8 +44,9 @@ append_text_config (GString *json, const SynthPreset *preset, const gchar *inden
       "%s\"eos_token_id\": %d,\n"
       "%s\"hidden_size\": %u,\n"
       "%s\"intermediate_size\": %u,\n",
-      indent, indent, preset->ff_config, indent, indent, indent, SYNTH_CONV_TAPS, indent, indent,
-      SYNTH_EOS, indent, preset->hidden, indent, preset->ff_config);
+      indent, preset->ff_rows == preset->ff_config ? "false" : "true", indent, preset->ff_config,
+      indent, indent, indent, SYNTH_CONV_TAPS, indent, indent, SYNTH_EOS, indent, preset->hidden,
+      indent, preset->ff_config);
   g_string_append_printf (json, "%s\"layer_types\": [", indent);
   for (i = 0; i < preset->n_layers; i++)
     g_string_append_printf (json, "%s\"%s\"", i == 0 ? "" : ", ",

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define BIT(n) (1u << (n))
+#define ATTENTION_OF_30                                                                            \
+  (BIT (2) | BIT (5) | BIT (9) | BIT (13) | BIT (17) | BIT (21) | BIT (24) | BIT (27))
 #define ATTENTION_OF_16 (BIT (2) | BIT (5) | BIT (8) | BIT (10) | BIT (12) | BIT (14))
 
 static const SynthPreset presets[] = {
@@ -57,6 +59,38 @@ static const SynthPreset presets[] = {
       .projector_hidden = 2048,
       .projector_norm = FALSE,
       .resample = 2 },
+  { .name = "lfm2-vl-1.6b",
+      .vocab = 65536,
+      .hidden = 2048,
+      .n_layers = 16,
+      .n_heads = 32,
+      .n_kv_heads = 8,
+      .ff_config = 12288,
+      .ff_rows = 8192,
+      .attention_layers = ATTENTION_OF_16,
+      .vision_hidden = 1152,
+      .vision_ff = 4304,
+      .n_vision_layers = 27,
+      .n_vision_heads = 16,
+      .projector_hidden = 2560,
+      .projector_norm = TRUE,
+      .resample = 3 },
+  { .name = "lfm2-vl-3b",
+      .vocab = 65536,
+      .hidden = 2048,
+      .n_layers = 30,
+      .n_heads = 32,
+      .n_kv_heads = 8,
+      .ff_config = 10752,
+      .ff_rows = 10752,
+      .attention_layers = ATTENTION_OF_30,
+      .vision_hidden = 1152,
+      .vision_ff = 4304,
+      .n_vision_layers = 27,
+      .n_vision_heads = 16,
+      .projector_hidden = 2048,
+      .projector_norm = TRUE,
+      .resample = 3 },
   { .name = "lfm2-350m",
       .vocab = 65536,
       .hidden = 1024,

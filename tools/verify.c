@@ -10,7 +10,7 @@
 
 typedef struct
 {
-  const gchar *path;
+  const gchar *path, *mmproj;
   JobProgress progress;
   guint n_problems;
 } Verification;
@@ -39,14 +39,14 @@ run_verification (GCancellable *cancellable, gpointer user_data, GError **error)
 {
   Verification *verification = user_data;
 
-  return vlm_model_verify (
-      verification->path, print_finding, show_progress, verification, cancellable, error);
+  return vlm_model_verify (verification->path, verification->mmproj, print_finding, show_progress,
+      verification, cancellable, error);
 }
 
 gboolean
-verify_model (const gchar *path, GError **error)
+verify_model (const gchar *path, const gchar *mmproj, GError **error)
 {
-  Verification verification = { .path = path };
+  Verification verification = { .path = path, .mmproj = mmproj };
   gboolean done;
 
   job_progress_init (&verification.progress, "verifying");

@@ -48,7 +48,7 @@ typedef struct
 {
   gboolean kernels, json, quick, version;
   gint threads, runs, max_tokens;
-  gchar *level, *precision;
+  gchar *level, *precision, *mmproj;
   gchar **words; /* the model */
 } Options;
 
@@ -105,6 +105,8 @@ parse (Options *options, gint argc, gchar **argv, GError **error)
     { "max-tokens", 'n', 0, G_OPTION_ARG_INT, &options->max_tokens, "Tokens of an answer (48)",
         "N" },
     { "precision", 0, 0, G_OPTION_ARG_STRING, &options->precision, "auto, exact or fast", "KIND" },
+    { "mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
+        "Vision part of a GGUF model; without, the one beside it", "FILE" },
     { "level", 0, 0, G_OPTION_ARG_STRING, &options->level,
         "Only this level of instructions, with all that it takes from those below it", "NAME" },
     { "quick", 0, 0, G_OPTION_ARG_NONE, &options->quick,
@@ -139,6 +141,7 @@ run (const Options *options, GError **error)
   if (options->kernels)
     return bench_kernels (&kernels, error);
   stages.model = options->words[0];
+  stages.mmproj = options->mmproj;
   return bench_stages (&stages, error);
 }
 
@@ -163,6 +166,7 @@ main (int argc, char **argv)
   }
   g_free (options.level);
   g_free (options.precision);
+  g_free (options.mmproj);
   g_strfreev (options.words);
   return status;
 }

@@ -23,21 +23,26 @@
   "Commands:\n"                                                                                    \
   "  info [--json] MODEL         Tell what a model is\n"                                           \
   "  verify MODEL                Look for damage: checksums, shapes, numbers that are none\n"      \
-  "  convert --type TYPE [--vision-type TYPE] [--requantise] MODEL FILE.slm\n"                     \
+  "  convert [--type TYPE] [--vision-type TYPE] [--requantise] MODEL FILE.slm\n"                   \
   "                              Write a model to one file, its weights as TYPE\n"                 \
   "  tokenize [--json] MODEL     Read one text a line, print its ids\n"                            \
   "  detokenize [--json] MODEL   Read the ids of one text a line, print the text\n"                \
   "  synth --preset NAME [--seed N] [--outliers N] DIR\n"                                          \
   "                              Write a full-size checkpoint of random weights\n"                 \
   "\n"                                                                                             \
-  "MODEL is a directory as hf download leaves it, or a .slm file."
+  "MODEL is a directory as hf download leaves it, a .slm file, or the text file of a GGUF model."
 
 #define DESCRIPTION                                                                                \
-  "convert takes f16, int8 (one scale a row) or int4 (one scale for 64 values). Tower and\n"       \
-  "projector get f16 with f16, else int8, unless --vision-type says otherwise; int4 is not for\n"  \
-  "them. Integers are not rounded a second time unless --requantise allows it. FILE.slm "          \
-  "appears,\n"                                                                                     \
-  "or is replaced, in one step at the end; when anything fails nothing is left behind.\n"          \
+  "convert takes f16, int8 (one scale a row), int4 (one scale for 64 values), or keep, which "     \
+  "leaves\n"                                                                                       \
+  "integers as they are and makes f16 of floats; keep is what is done without --type when MODEL "  \
+  "has\n"                                                                                          \
+  "integers. Tower and projector get f16 with f16, keep with keep, else int8, unless "             \
+  "--vision-type\n"                                                                                \
+  "says otherwise; int4 is not for them. Integers are not rounded a second time unless\n"          \
+  "--requantise allows it. FILE.slm appears, or is replaced, in one step at the end; when "        \
+  "anything\n"                                                                                     \
+  "fails nothing is left behind.\n"                                                                \
   "\n"                                                                                             \
   "verify prints a line for each problem, and for each deviation from the published size.\n"       \
   "\n"                                                                                             \
@@ -51,7 +56,7 @@
 typedef struct
 {
   gboolean json, version, requantise;
-  gchar *preset, *type, *vision_type;
+  gchar *preset, *type, *vision_type, *mmproj;
   gint64 seed;
   gint threads, outliers;
   VlmConvertOptions convert; /* type, vision_type, requantise and threads, understood */
@@ -99,13 +104,13 @@ understand_convert (Options *options, GError **error)
 {
   if (strcmp (options->words[0], "convert") != 0)
     return TRUE;
-  if (options->type == NULL)
-    return wrong (error, "convert needs a --type");
   if (options->threads < 0 || options->threads > 1024)
     return wrong (error, "--threads is out of range, expected 0 to 1024");
   options->convert.requantise = options->requantise;
   options->convert.n_threads = (guint) options->threads;
-  return convert_parse_type ("type", options->type, &options->convert.text_type, error)
+  options->convert.mmproj = options->mmproj;
+  return (options->type == NULL
+             || convert_parse_type ("type", options->type, &options->convert.text_type, error))
       && (options->vision_type == NULL
           || convert_parse_type (
               "vision-type", options->vision_type, &options->convert.vision_type, error));
@@ -119,9 +124,12 @@ parse (Options *options, gint argc, gchar **argv, GError **error)
   g_autofree gchar *preset_help = g_strdup_printf ("synth: one of %s", presets);
   const GOptionEntry entries[] = {
     { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print JSON; texts are JSON strings", NULL },
-    { "type", 't', 0, G_OPTION_ARG_STRING, &options->type, "convert: f16, int8 or int4", "TYPE" },
+    { "mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
+        "info, verify, convert: vision part of a GGUF model; without, the one beside it", "FILE" },
+    { "type", 't', 0, G_OPTION_ARG_STRING, &options->type, "convert: f16, int8, int4 or keep",
+        "TYPE" },
     { "vision-type", 0, 0, G_OPTION_ARG_STRING, &options->vision_type,
-        "convert: f16 or int8, of tower and projector", "TYPE" },
+        "convert: f16, int8 or keep, of tower and projector", "TYPE" },
     { "requantise", 0, 0, G_OPTION_ARG_NONE, &options->requantise,
         "convert: round integers a second time", NULL },
     { "threads", 'j', 0, G_OPTION_ARG_INT, &options->threads,
@@ -151,9 +159,9 @@ run (const Options *options, GError **error)
   g_autoptr (VlmTokenizer) tokenizer = NULL;
 
   if (strcmp (command, "info") == 0)
-    return info_print (path, options->json, error);
+    return info_print (path, options->mmproj, options->json, error);
   if (strcmp (command, "verify") == 0)
-    return verify_model (path, error);
+    return verify_model (path, options->mmproj, error);
   if (strcmp (command, "convert") == 0)
     return convert_model (path, options->words[2], &options->convert, error);
   if (strcmp (command, "synth") == 0)
@@ -190,6 +198,7 @@ main (int argc, char **argv)
   g_free (options.preset);
   g_free (options.type);
   g_free (options.vision_type);
+  g_free (options.mmproj);
   g_strfreev (options.words);
   return status;
 }

@@ -144,19 +144,23 @@ vlm_atomic_file_write (
   return TRUE;
 }
 
-/* The name is safe only when its directory is on the disk; some file systems cannot say so. */
-static gboolean
-sync_directory (const VlmAtomicFile *file, GError **error)
+/*
+ * The name is safe only when its directory is on the disk; some file systems cannot say so. By then
+ * the file is there and whole: whoever asked for it has it, and what could not be done is worth a
+ * warning and no failure that would have them look for the old one.
+ */
+static void
+sync_directory (const VlmAtomicFile *file)
 {
   int fd = open (file->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  gboolean good = TRUE;
+  gboolean good = fd < 0 ? errno == EACCES : !fsync (fd) || errno == EINVAL || errno == ENOTSUP;
 
-  if (fd < 0)
-    return errno == EACCES || fail (file, "open its directory", error);
-  if (fsync (fd) && errno != EINVAL && errno != ENOTSUP)
-    good = fail (file, "bring its directory to the disk", error);
-  close (fd);
-  return good;
+  if (!good)
+    g_warning ("%s: is written, but cannot bring its directory to the disk: %s: after a loss of "
+               "power it may be gone again",
+        file->path, g_strerror (errno));
+  if (fd >= 0)
+    close (fd);
 }
 
 gboolean
@@ -175,7 +179,8 @@ vlm_atomic_file_commit (VlmAtomicFile *file, GError **error)
   if (g_rename (file->temporary, file->path))
     return fail (file, "give the new file its name", error);
   g_clear_pointer (&file->temporary, g_free);
-  return sync_directory (file, error);
+  sync_directory (file);
+  return TRUE;
 }
 
 void

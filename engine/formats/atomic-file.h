@@ -20,7 +20,10 @@ VlmAtomicFile *vlm_atomic_file_new (const gchar *path, guint64 size, GError **er
 gboolean vlm_atomic_file_write (
     VlmAtomicFile *file, guint64 offset, gconstpointer data, gsize n, GError **error);
 
-/* Brings the content to the disk, then gives the file its name, then that to the disk. */
+/*
+ * Brings the content to the disk, then gives the file its name, then that to the disk. When only the
+ * last fails, the file is in its place: that is a warning in the log and TRUE.
+ */
 gboolean vlm_atomic_file_commit (VlmAtomicFile *file, GError **error);
 
 /* Without a successful commit the temporary file is removed and path is as it was. */

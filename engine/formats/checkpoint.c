@@ -6,7 +6,6 @@
 #include "engine/vlm.h"
 #include "file.h"
 #include "hf.h"
-#include "safetensors.h"
 
 #include <string.h>
 
@@ -41,43 +40,31 @@ vlm_tokenizer_load (const gchar *path, GError **error)
 
   if (g_str_has_suffix (path, ".json") && !vlm_path_is_directory (path))
     return load_tokenizer_file (path, error);
-  files = vlm_model_files_open (path, error);
+  files = vlm_model_files_open (path, NULL, error);
   return files ? make_tokenizer (files, error) : NULL;
 }
 
-/* Opens a model that has the files that none can do without. */
-static VlmModelFiles *
-open_files (const gchar *path, GError **error)
-{
-  static const gchar *const needed[] = { VLM_HF_CONFIG, VLM_HF_TOKENIZER, VLM_SAFETENSORS_FILE };
-  g_autoptr (VlmModelFiles) files = vlm_model_files_open (path, error);
-  guint i;
-
-  if (!files)
-    return NULL;
-  for (i = 0; i < G_N_ELEMENTS (needed); i++) {
-    const gchar *name = needed[i];
-
-    if (i == 2 && vlm_model_files_get_slm (files))
-      break;
-    if (i == 2 && !vlm_model_files_has (files, name)
-        && vlm_model_files_has (files, VLM_SAFETENSORS_INDEX))
-      name = VLM_SAFETENSORS_INDEX;
-    if (!vlm_model_files_check (files, name, error))
-      return NULL;
-  }
-  return g_steal_pointer (&files);
-}
-
-gboolean
-vlm_model_check_path (const gchar *path, GError **error)
+VlmModelFiles *
+vlm_checkpoint_open_files (const gchar *path, const gchar *mmproj, GError **error)
 {
   g_autoptr (VlmModelFiles) files = NULL;
   VlmCpuLevel level;
 
   if (!vlm_cpu_level_choose (&level, error))
-    return FALSE;
-  files = open_files (path, error);
+    return NULL;
+  files = vlm_model_files_open (path, mmproj, error);
+  if (!files || !vlm_model_files_check (files, VLM_HF_CONFIG, error)
+      || !vlm_model_files_check (files, VLM_HF_TOKENIZER, error)
+      || !vlm_model_files_check_weights (files, error))
+    return NULL;
+  return g_steal_pointer (&files);
+}
+
+gboolean
+vlm_model_check_path (const gchar *path, const gchar *mmproj, GError **error)
+{
+  g_autoptr (VlmModelFiles) files = vlm_checkpoint_open_files (path, mmproj, error);
+
   return files != NULL;
 }
 
@@ -117,6 +104,8 @@ check_tokenizer (VlmCheckpoint *checkpoint, GError **error)
         checkpoint->path, size, config->text.vocab_size);
     return FALSE;
   }
+  if (!vlm_model_files_check_tokenizer (checkpoint->files, checkpoint->tokenizer, error))
+    return FALSE;
   if (!config->has_vision)
     return TRUE;
   id = vlm_tokenizer_lookup (checkpoint->tokenizer, IMAGE_TOKEN);
@@ -134,8 +123,9 @@ check_tokenizer (VlmCheckpoint *checkpoint, GError **error)
 }
 
 static gboolean
-read_settings (VlmCheckpoint *checkpoint, const VlmModelFiles *files, GError **error)
+read_settings (VlmCheckpoint *checkpoint, GError **error)
 {
+  const VlmModelFiles *files = checkpoint->files;
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root =
       vlm_json_load (files, VLM_HF_CONFIG, VLM_HF_MAX_SETTINGS, 0, &file, error);
@@ -156,26 +146,25 @@ read_settings (VlmCheckpoint *checkpoint, const VlmModelFiles *files, GError **e
 }
 
 VlmCheckpoint *
-vlm_checkpoint_open (const gchar *path, GError **error)
+vlm_checkpoint_new (VlmModelFiles *files, GError **error)
 {
-  g_autoptr (VlmCheckpoint) checkpoint = NULL;
-  g_autoptr (VlmModelFiles) files = NULL;
-  VlmCpuLevel level;
-  VlmSlm *slm;
+  g_autoptr (VlmCheckpoint) checkpoint = g_new0 (VlmCheckpoint, 1);
 
-  if (!vlm_cpu_level_choose (&level, error))
-    return NULL;
-  files = open_files (path, error);
-  if (!files)
-    return NULL;
-  slm = vlm_model_files_get_slm (files);
-  checkpoint = g_new0 (VlmCheckpoint, 1);
-  checkpoint->path = g_strdup (path);
-  if ((slm && !vlm_slm_verify_files (slm, NULL, error)) || !read_settings (checkpoint, files, error)
-      || (slm && !vlm_slm_check_config (slm, &checkpoint->config, error)))
+  checkpoint->files = vlm_model_files_ref (files);
+  checkpoint->path = vlm_model_files_get_path (files);
+  if (!vlm_model_files_verify (files, NULL, error) || !read_settings (checkpoint, error)
+      || !vlm_model_files_check_config (files, &checkpoint->config, error))
     return NULL;
   checkpoint->tensors = vlm_model_files_open_tensors (files, error);
   return checkpoint->tensors ? g_steal_pointer (&checkpoint) : NULL;
+}
+
+VlmCheckpoint *
+vlm_checkpoint_open (const gchar *path, const gchar *mmproj, GError **error)
+{
+  g_autoptr (VlmModelFiles) files = vlm_checkpoint_open_files (path, mmproj, error);
+
+  return files ? vlm_checkpoint_new (files, error) : NULL;
 }
 
 gboolean
@@ -196,6 +185,6 @@ vlm_checkpoint_free (VlmCheckpoint *checkpoint)
     return;
   vlm_tensor_source_free (checkpoint->tensors);
   g_clear_pointer (&checkpoint->tokenizer, vlm_tokenizer_unref);
-  g_free (checkpoint->path);
+  vlm_model_files_unref (checkpoint->files);
   g_free (checkpoint);
 }

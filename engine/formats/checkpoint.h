@@ -8,11 +8,13 @@
 #include "engine/image/processor.h"
 #include "engine/model/config.h"
 #include "engine/text/chat.h"
+#include "model-files.h"
 #include "tensors.h"
 
 typedef struct
 {
-  gchar *path;
+  VlmModelFiles *files;
+  const gchar *path; /* of the files */
   VlmConfig config;
   VlmProcessor processor;
   VlmGeneration generation;
@@ -21,10 +23,18 @@ typedef struct
 } VlmCheckpoint;
 
 /*
- * Opens a model: a Hugging Face directory or a .slm file, as a local path or a resource:// URI.
- * Reads and checks every settings file and every tensor header; no weights. (transfer full)
+ * vlm_model_files_open (), and a look whether all is there that no model can do without, and whether
+ * VLM_CPU names a usable level. (transfer full)
  */
-VlmCheckpoint *vlm_checkpoint_open (const gchar *path, GError **error);
+VlmModelFiles *vlm_checkpoint_open_files (const gchar *path, const gchar *mmproj, GError **error);
+
+/*
+ * Reads and checks every settings file and every tensor header of a model; no weights. The
+ * checkpoint holds a reference on files. (transfer full)
+ */
+VlmCheckpoint *vlm_checkpoint_new (VlmModelFiles *files, GError **error);
+/* Both at once. */
+VlmCheckpoint *vlm_checkpoint_open (const gchar *path, const gchar *mmproj, GError **error);
 void vlm_checkpoint_free (VlmCheckpoint *checkpoint);
 
 /* The tokens that a chat is built of, as vlm_chat_tokens_init () and the image settings say. */

@@ -34,19 +34,6 @@ struct _VlmConvertBlock
   GError **faults; /* one a slice */
 };
 
-const VlmIntFormat *
-vlm_slm_type_format (VlmSlmType type)
-{
-  switch (type) {
-    case VLM_SLM_INT8:
-      return &vlm_quant_int8;
-    case VLM_SLM_INT4:
-      return &vlm_quant_int4;
-    default:
-      return NULL;
-  }
-}
-
 static gboolean
 is_quantised (const VlmConvertBlock *block)
 {
@@ -97,15 +84,15 @@ allocate_all (VlmConvertBlock *block, GError **error)
 }
 
 VlmConvertBlock *
-vlm_convert_block_new (VlmTensorSource *source, const VlmTensorInfo *info, VlmSlmType type,
-    const VlmKernels *kernels, GError **error)
+vlm_convert_block_new (VlmTensorSource *source, const VlmTensorInfo *info,
+    const VlmIntFormat *format, const VlmKernels *kernels, GError **error)
 {
   g_autoptr (VlmConvertBlock) block = g_new0 (VlmConvertBlock, 1);
 
   block->source = source;
   block->info = info;
   block->kernels = kernels;
-  block->format = vlm_slm_type_format (type);
+  block->format = format;
   block->n_rows = info->rank > 0 ? info->shape[0] : 1;
   block->cols = vlm_tensor_count_values (info) / block->n_rows;
   block->capacity = CLAMP (BLOCK_VALUES / block->cols, 1, block->n_rows);

@@ -12,11 +12,12 @@
 typedef struct _VlmConvertBlock VlmConvertBlock;
 
 /*
- * Room for some rows of a tensor of source that is to be stored as type. Integers of the very
- * format of type stay what they are. VLM_ERROR_MEMORY. kernels is borrowed. (transfer full)
+ * Room for some rows of a tensor of source that is to be stored as integers of format, or as halves
+ * where that is NULL. Integers of this very format stay what they are; others can only become those
+ * of vlm_quant_round (). VLM_ERROR_MEMORY. format and kernels are borrowed. (transfer full)
  */
 VlmConvertBlock *vlm_convert_block_new (VlmTensorSource *source, const VlmTensorInfo *info,
-    VlmSlmType type, const VlmKernels *kernels, GError **error);
+    const VlmIntFormat *format, const VlmKernels *kernels, GError **error);
 void vlm_convert_block_free (VlmConvertBlock *block);
 
 /* Rows there are in the tensor, and room for in the block: both at least 1. */
@@ -31,9 +32,6 @@ gsize vlm_convert_block_get_capacity (const VlmConvertBlock *block);
  */
 gboolean vlm_convert_block_run (VlmConvertBlock *block, guint64 first, gsize n_rows, VlmTeam *team,
     VlmSlmWriter *writer, GCancellable *cancellable, GError **error);
-
-/* The format of integers of type; NULL for VLM_SLM_F16. */
-const VlmIntFormat *vlm_slm_type_format (VlmSlmType type);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (VlmConvertBlock, vlm_convert_block_free)
 

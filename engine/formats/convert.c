@@ -15,6 +15,7 @@ typedef struct
 {
   VlmInventory *inventory;
   const VlmConvertOptions *options;
+  VlmWeightType text_type, vision_type; /* never AUTO */
   VlmKernels kernels;
   VlmTeam *team;
   VlmSlmWriter *writer;
@@ -24,64 +25,111 @@ typedef struct
   guint64 n_done; /* values */
 } Conversion;
 
+static const gchar *const type_names[] = { [VLM_WEIGHT_F16] = "f16",
+  [VLM_WEIGHT_INT8] = "int8",
+  [VLM_WEIGHT_INT4] = "int4",
+  [VLM_WEIGHT_KEEP] = "keep" };
+
 static gboolean
 check_options (const VlmConvertOptions *options, GError **error)
 {
-  if (options->text_type == VLM_WEIGHT_AUTO) {
-    g_set_error_literal (error, VLM_ERROR, VLM_ERROR_SETTINGS,
-        "the type of the text weights is auto, expected f16, int8 or int4");
-    return FALSE;
-  }
   if (options->vision_type == VLM_WEIGHT_INT4) {
     g_set_error_literal (error, VLM_ERROR, VLM_ERROR_SETTINGS,
-        "the type of the vision weights is int4, expected f16 or int8: tower and projector are "
-        "never kept below 8 bits, for their outliers do not survive it, and what they lose no "
-        "later layer brings back");
+        "the type of the vision weights is int4, expected f16, int8 or keep: floats of tower and "
+        "projector are never rounded below 8 bits, for their outliers do not survive it, and what "
+        "they lose no later layer brings back");
     return FALSE;
   }
   return TRUE;
 }
 
-/* How the tensor will be stored. */
-static VlmSlmType
-choose_type (const VlmConvertOptions *options, const VlmInventoryItem *item)
+static gboolean
+has_integers (const VlmInventory *inventory)
 {
-  static const VlmSlmType types[] = { [VLM_WEIGHT_F16] = VLM_SLM_F16,
-    [VLM_WEIGHT_INT8] = VLM_SLM_INT8,
-    [VLM_WEIGHT_INT4] = VLM_SLM_INT4 };
+  guint i;
 
-  if (!item->matrix)
-    return VLM_SLM_F16;
-  if (item->part == VLM_PART_TEXT)
-    return types[options->text_type];
-  if (options->vision_type != VLM_WEIGHT_AUTO)
-    return types[options->vision_type];
-  return options->text_type == VLM_WEIGHT_F16 ? VLM_SLM_F16 : VLM_SLM_INT8;
+  for (i = 0; i < inventory->n_items; i++) {
+    if (inventory->items[i].info->dtype == VLM_DTYPE_QUANTISED)
+      return TRUE;
+  }
+  return FALSE;
 }
 
-/* Whether a file of a model's directory may belong to the model. */
+/* Settles what the options leave open. */
 static gboolean
-is_model_file (const gchar *name)
+choose_types (Conversion *conversion, GError **error)
 {
-  return g_str_has_suffix (name, ".safetensors") || g_str_has_suffix (name, ".json")
-      || g_strv_contains (vlm_slm_file_names, name);
+  conversion->text_type = conversion->options->text_type;
+  conversion->vision_type = conversion->options->vision_type;
+  if (conversion->text_type == VLM_WEIGHT_AUTO) {
+    if (!has_integers (conversion->inventory)) {
+      g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
+          "%s: has floats only, so a type of the text weights is needed: f16, int8 or int4",
+          conversion->inventory->checkpoint->path);
+      return FALSE;
+    }
+    conversion->text_type = VLM_WEIGHT_KEEP;
+  }
+  if (conversion->vision_type == VLM_WEIGHT_AUTO)
+    conversion->vision_type =
+        conversion->text_type == VLM_WEIGHT_F16 || conversion->text_type == VLM_WEIGHT_KEEP
+        ? conversion->text_type
+        : VLM_WEIGHT_INT8;
+  return TRUE;
 }
 
-/* Whether the file is one of the model at path, under whatever name. */
-static gboolean
-is_part_of (const GStatBuf *file, const gchar *path)
+/* What was asked for the part that the tensor belongs to. */
+static VlmWeightType
+find_type (const Conversion *conversion, const VlmInventoryItem *item)
 {
-  g_autoptr (GDir) directory = g_dir_open (path, 0, NULL);
-  const gchar *name;
+  return item->part == VLM_PART_TEXT ? conversion->text_type : conversion->vision_type;
+}
+
+/* The integers that the tensor will be stored as; NULL: halves. */
+static const VlmIntFormat *
+choose_format (const Conversion *conversion, const VlmInventoryItem *item)
+{
+  VlmWeightType type = find_type (conversion, item);
+
+  if (type == VLM_WEIGHT_KEEP)
+    return item->info->dtype == VLM_DTYPE_QUANTISED ? &item->info->format : NULL;
+  if (!item->matrix || type == VLM_WEIGHT_F16)
+    return NULL;
+  return type == VLM_WEIGHT_INT8 ? &vlm_quant_int8 : &vlm_quant_int4;
+}
+
+/*
+ * Announces a tensor. What is kept gets one of the two schemes of rounded floats only if it is known
+ * to be such; the scheme of all integers takes everything.
+ */
+static gboolean
+add_tensor (const Conversion *conversion, const VlmInventoryItem *item, GError **error)
+{
+  const VlmIntFormat *format = choose_format (conversion, item);
+  const VlmTensorInfo *info = item->info;
+  gboolean kept = find_type (conversion, item) == VLM_WEIGHT_KEEP;
+  VlmSlmType type = VLM_SLM_F16;
+
+  if (format && vlm_int_format_equal (format, &vlm_quant_int8))
+    type = VLM_SLM_INT8;
+  else if (format && vlm_int_format_equal (format, &vlm_quant_int4))
+    type = VLM_SLM_INT4;
+  if (format && kept && (type == VLM_SLM_F16 || !info->symmetric))
+    return vlm_slm_writer_add_integers (conversion->writer, info->name, format, info->shape, error);
+  return vlm_slm_writer_add_tensor (
+      conversion->writer, info->name, type, info->shape, info->rank, error);
+}
+
+/* Whether the file is one of the model, under whatever name. */
+static gboolean
+is_part_of (const GStatBuf *file, const VlmModelFiles *files)
+{
+  g_autoptr (GPtrArray) paths = vlm_model_files_list_paths (files);
   GStatBuf status;
+  guint i;
 
-  if (!directory)
-    return g_stat (path, &status) == 0 && status.st_dev == file->st_dev
-        && status.st_ino == file->st_ino;
-  while ((name = g_dir_read_name (directory))) {
-    g_autofree gchar *entry = g_build_filename (path, name, NULL);
-
-    if (is_model_file (name) && g_stat (entry, &status) == 0 && status.st_dev == file->st_dev
+  for (i = 0; i < paths->len; i++) {
+    if (g_stat (paths->pdata[i], &status) == 0 && status.st_dev == file->st_dev
         && status.st_ino == file->st_ino)
       return TRUE;
   }
@@ -90,7 +138,7 @@ is_part_of (const GStatBuf *file, const gchar *path)
 
 /* Only a regular file that is no part of the source may be replaced. */
 static gboolean
-check_destination (const gchar *source, const gchar *destination, GError **error)
+check_destination (const VlmModelFiles *source, const gchar *destination, GError **error)
 {
   GStatBuf status;
 
@@ -103,7 +151,8 @@ check_destination (const gchar *source, const gchar *destination, GError **error
   }
   if (is_part_of (&status, source)) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
-        "%s: is a part of the model at %s, which it would replace", destination, source);
+        "%s: is a part of the model at %s, which it would replace", destination,
+        vlm_model_files_get_path (source));
     return FALSE;
   }
   return TRUE;
@@ -111,13 +160,10 @@ check_destination (const gchar *source, const gchar *destination, GError **error
 
 /* The settings files go over as they are. */
 static gboolean
-add_files (VlmSlmWriter *writer, const gchar *source, GError **error)
+add_files (VlmSlmWriter *writer, const VlmModelFiles *files, GError **error)
 {
-  g_autoptr (VlmModelFiles) files = vlm_model_files_open (source, error);
   guint i;
 
-  if (!files)
-    return FALSE;
   for (i = 0; vlm_slm_file_names[i]; i++) {
     const gchar *name = vlm_slm_file_names[i];
     gboolean large = g_str_equal (name, VLM_HF_TOKENIZER);
@@ -138,21 +184,19 @@ add_files (VlmSlmWriter *writer, const gchar *source, GError **error)
 
 /* Integers that are not of the wanted kind would lose a second time. */
 static gboolean
-check_rounding (
-    const Conversion *conversion, const VlmTensorInfo *info, VlmSlmType type, GError **error)
+check_rounding (const Conversion *conversion, const VlmInventoryItem *item, GError **error)
 {
-  static const gchar *const names[] = {
-    [VLM_SLM_F16] = "f16", [VLM_SLM_INT8] = "int8", [VLM_SLM_INT4] = "int4"
-  };
-  const VlmIntFormat *format = vlm_slm_type_format (type);
+  const VlmTensorInfo *info = item->info;
+  const VlmIntFormat *format = choose_format (conversion, item);
 
   if (info->dtype != VLM_DTYPE_QUANTISED || conversion->options->requantise
       || (format && vlm_int_format_equal (format, &info->format)))
     return TRUE;
   g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
       "%s: tensor %s holds integers of %u bits: as %s it would be quantised a second time; convert "
-      "the original, or allow it with requantise",
-      conversion->inventory->checkpoint->path, info->name, info->format.bits, names[type]);
+      "the original, keep it as it is with keep, or allow it with requantise",
+      conversion->inventory->checkpoint->path, info->name, info->format.bits,
+      format ? type_names[find_type (conversion, item)] : "f16");
   return FALSE;
 }
 
@@ -163,11 +207,8 @@ add_tensors (Conversion *conversion, GError **error)
 
   for (i = 0; i < conversion->inventory->n_items; i++) {
     const VlmInventoryItem *item = &conversion->inventory->items[i];
-    VlmSlmType type = choose_type (conversion->options, item);
 
-    if (!check_rounding (conversion, item->info, type, error)
-        || !vlm_slm_writer_add_tensor (
-            conversion->writer, item->info->name, type, item->info->shape, item->info->rank, error))
+    if (!check_rounding (conversion, item, error) || !add_tensor (conversion, item, error))
       return FALSE;
   }
   return TRUE;
@@ -178,7 +219,7 @@ write_tensor (Conversion *conversion, const VlmInventoryItem *item, GError **err
 {
   g_autoptr (VlmConvertBlock) block =
       vlm_convert_block_new (conversion->inventory->checkpoint->tensors, item->info,
-          choose_type (conversion->options, item), &conversion->kernels, error);
+          choose_format (conversion, item), &conversion->kernels, error);
   guint64 n_values = vlm_tensor_count_values (item->info), row, n_rows;
 
   if (!block)
@@ -228,17 +269,18 @@ vlm_model_convert (const gchar *source, const gchar *destination, const VlmConve
   VlmCpuLevel level;
   gboolean written;
 
-  if (!check_options (options, error) || !check_destination (source, destination, error)
-      || !vlm_cpu_level_choose (&level, error))
+  if (!check_options (options, error) || !vlm_cpu_level_choose (&level, error))
     return FALSE;
   vlm_kernels_init (&conversion.kernels, level);
-  conversion.inventory = inventory = vlm_inventory_new (source, cancellable, error);
-  if (!inventory)
+  conversion.inventory = inventory =
+      vlm_inventory_new (source, options->mmproj, cancellable, error);
+  if (!inventory || !choose_types (&conversion, error)
+      || !check_destination (inventory->checkpoint->files, destination, error))
     return FALSE;
   conversion.writer = writer =
       vlm_slm_writer_new (destination, &inventory->checkpoint->config, error);
-  if (!writer || !add_files (writer, source, error) || !add_tensors (&conversion, error)
-      || !vlm_slm_writer_begin (writer, error))
+  if (!writer || !add_files (writer, inventory->checkpoint->files, error)
+      || !add_tensors (&conversion, error) || !vlm_slm_writer_begin (writer, error))
     return FALSE;
 
   conversion.team = vlm_team_new (options->n_threads, cancellable);

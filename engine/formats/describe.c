@@ -145,10 +145,12 @@ make_group (const Group *group)
   g_autofree gchar *type = quantised ? g_strdup_printf ("int%u", group->format.bits)
                                      : g_ascii_strdown (vlm_dtype_name (group->dtype), -1);
 
-  return json_pack ("{s:s, s:b, s:s, s:o, s:i, s:I, s:I}", "part", vlm_part_name (group->part),
-      "matrices", group->matrix, "type", type, "group",
-      grouped ? json_integer (group->format.group) : json_null (), "n_tensors", group->n_tensors,
-      "n_parameters", (json_int_t) group->n_parameters, "bytes", (json_int_t) group->n_bytes);
+  return json_pack ("{s:s, s:b, s:s, s:o, s:s?, s:b, s:i, s:I, s:I}", "part",
+      vlm_part_name (group->part), "matrices", group->matrix, "type", type, "group",
+      grouped ? json_integer (group->format.group) : json_null (), "scale",
+      quantised ? vlm_int_scale_names[group->format.scale] : NULL, "minimum",
+      quantised && group->format.has_min, "n_tensors", group->n_tensors, "n_parameters",
+      (json_int_t) group->n_parameters, "bytes", (json_int_t) group->n_bytes);
 }
 
 static json_t *
@@ -171,54 +173,37 @@ make_weights (const VlmInventory *inventory)
   return list;
 }
 
-/* Adds the size of the file at path; one that is not there counts as nothing. */
-static void
-add_size (guint64 *sum, const gchar *directory, const gchar *name)
-{
-  g_autoptr (VlmFile) file = vlm_file_open (directory, name, NULL);
-
-  if (file)
-    *sum += vlm_file_get_size (file);
-}
-
 /* Bytes of all the files that are read. */
 static guint64
-sum_files (const VlmInventory *inventory, const VlmModelFiles *files)
+sum_files (const VlmCheckpoint *checkpoint)
 {
-  const VlmTensorSource *tensors = inventory->checkpoint->tensors;
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GPtrArray) paths = vlm_model_files_list_paths (checkpoint->files);
   guint64 sum = 0;
   guint i;
 
-  if (vlm_model_files_get_slm (files))
-    return vlm_slm_get_size (vlm_model_files_get_slm (files));
-  for (i = 0; vlm_slm_file_names[i]; i++)
-    add_size (&sum, inventory->checkpoint->path, vlm_slm_file_names[i]);
-  for (i = 0; i < vlm_tensor_source_get_count (tensors); i++) {
-    const gchar *path =
-        vlm_tensor_source_get_path (tensors, vlm_tensor_source_get_nth (tensors, i));
+  for (i = 0; i < paths->len; i++) {
+    g_autoptr (VlmFile) file = vlm_file_open (paths->pdata[i], NULL, NULL);
 
-    if (g_hash_table_add (seen, (gpointer) path))
-      add_size (&sum, path, NULL);
+    sum += file ? vlm_file_get_size (file) : 0;
   }
   return sum;
 }
 
 static json_t *
-make_all (const VlmInventory *inventory, const VlmModelFiles *files)
+make_all (const VlmInventory *inventory)
 {
   const VlmCheckpoint *checkpoint = inventory->checkpoint;
   const VlmConfig *config = &checkpoint->config;
-  gboolean slm = vlm_model_files_get_slm (files) != NULL;
+  guint version = vlm_model_files_get_version (checkpoint->files);
   g_autofree gchar *path = g_filename_display_name (checkpoint->path);
 
   return json_pack ("{s:s, s:s, s:o, s:s, s:o, s:I, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:{s:i}, "
                     "s:o}",
-      "path", path, "format", slm ? "slm" : "safetensors", "version",
-      slm ? json_integer (VLM_SLM_VERSION) : json_null (), "family",
+      "path", path, "format", vlm_model_files_get_format (checkpoint->files), "version",
+      version ? json_integer (version) : json_null (), "family",
       vlm_family_names[config->has_vision], "published", make_published (inventory), "n_parameters",
       (json_int_t) inventory->n_parameters, "n_tensors", inventory->n_items, "bytes",
-      (json_int_t) sum_files (inventory, files), "weights", make_weights (inventory), "text",
+      (json_int_t) sum_files (checkpoint), "weights", make_weights (inventory), "text",
       make_text (&config->text), "vision",
       config->has_vision ? make_vision (&config->vision) : json_null (), "projector",
       config->has_vision ? make_projector (&config->projector) : json_null (), "image",
@@ -228,17 +213,16 @@ make_all (const VlmInventory *inventory, const VlmModelFiles *files)
 }
 
 gchar *
-vlm_model_describe (const gchar *path, GError **error)
+vlm_model_describe (const gchar *path, const gchar *mmproj, GError **error)
 {
-  g_autoptr (VlmInventory) inventory = vlm_inventory_new (path, NULL, error);
-  g_autoptr (VlmModelFiles) files = inventory ? vlm_model_files_open (path, error) : NULL;
+  g_autoptr (VlmInventory) inventory = vlm_inventory_new (path, mmproj, NULL, error);
   g_autoptr (VlmJsonDocument) root = NULL;
   char *text;
   gchar *copy;
 
-  if (!files)
+  if (!inventory)
     return NULL;
-  root = make_all (inventory, files);
+  root = make_all (inventory);
   text = json_dumps (root, JSON_INDENT (2) | JSON_REAL_PRECISION (REAL_DIGITS));
   /* jansson's memory is not GLib's. */
   copy = g_strdup (text);

@@ -9,18 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_WIDTH 65536
-#define MAX_VOCABULARY (1u << 24)
-#define MAX_HEADS 1024
-#define MAX_POSITIONS 65536
-#define MAX_PATCH 64
-#define MAX_DOWNSAMPLE 8
-#define MAX_TAPS 16
-#define MAX_CONTEXT (1u << 30)
 #define MAX_BLOCK (1u << 20)
-#define MIN_EPS 1e-12
-#define MAX_EPS 0.1
-#define MAX_THETA 1e12
 
 /* Those of the reference's configuration classes. */
 static void
@@ -100,13 +89,13 @@ read_rope_object (const VlmJson *json, const gchar *key, gdouble *theta, GError 
       && require_name (&rope, "rope_type", types, error)
       && require_name (&rope, "type", types, error)
       && require_number (&rope, "partial_rotary_factor", 1, error)
-      && vlm_json_get_double (&rope, "rope_theta", 1, MAX_THETA, theta, error);
+      && vlm_json_get_double (&rope, "rope_theta", 1, VLM_MAX_THETA, theta, error);
 }
 
 static gboolean
 read_rope (const VlmJson *json, VlmTextConfig *text, GError **error)
 {
-  return vlm_json_get_double (json, "rope_theta", 1, MAX_THETA, &text->rope_theta, error)
+  return vlm_json_get_double (json, "rope_theta", 1, VLM_MAX_THETA, &text->rope_theta, error)
       && read_rope_object (json, "rope_scaling", &text->rope_theta, error)
       && read_rope_object (json, "rope_parameters", &text->rope_theta, error)
       && require_number (json, "partial_rotary_factor", 1, error);
@@ -233,11 +222,12 @@ static gboolean
 read_text (const VlmJson *json, VlmTextConfig *text, GError **error)
 {
   if (!refuse_foreign_text (json, error)
-      || !vlm_json_get_uint (json, "vocab_size", 1, MAX_VOCABULARY, &text->vocab_size, error)
-      || !vlm_json_get_uint (json, "hidden_size", 1, MAX_WIDTH, &text->hidden_size, error)
+      || !vlm_json_get_uint (json, "vocab_size", 1, VLM_MAX_VOCABULARY, &text->vocab_size, error)
+      || !vlm_json_get_uint (json, "hidden_size", 1, VLM_MAX_WIDTH, &text->hidden_size, error)
       || !vlm_json_get_uint (json, "num_hidden_layers", 1, VLM_MAX_LAYERS, &text->n_layers, error)
-      || !vlm_json_get_uint (json, "num_attention_heads", 1, MAX_HEADS, &text->n_heads, error)
-      || !vlm_json_get_uint (json, "num_key_value_heads", 1, MAX_HEADS, &text->n_kv_heads, error))
+      || !vlm_json_get_uint (json, "num_attention_heads", 1, VLM_MAX_HEADS, &text->n_heads, error)
+      || !vlm_json_get_uint (
+          json, "num_key_value_heads", 1, VLM_MAX_HEADS, &text->n_kv_heads, error))
     return FALSE;
   if (!vlm_json_get (json, "head_dim") && text->hidden_size % text->n_heads) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
@@ -246,13 +236,14 @@ read_text (const VlmJson *json, VlmTextConfig *text, GError **error)
     return FALSE;
   }
   text->head_dim = text->hidden_size / text->n_heads;
-  return vlm_json_get_uint (json, "head_dim", 1, MAX_WIDTH, &text->head_dim, error)
+  return vlm_json_get_uint (json, "head_dim", 1, VLM_MAX_WIDTH, &text->head_dim, error)
       && read_feed_forward (json, text, error)
-      && vlm_json_get_uint (json, "conv_L_cache", 2, MAX_TAPS, &text->conv_taps, error)
+      && vlm_json_get_uint (
+          json, "conv_L_cache", VLM_MIN_CONV_TAPS, VLM_MAX_CONV_TAPS, &text->conv_taps, error)
       && vlm_json_get_boolean (json, "conv_bias", &text->conv_bias, error)
       && vlm_json_get_uint (
-          json, "max_position_embeddings", 1, MAX_CONTEXT, &text->max_context, error)
-      && vlm_json_get_float (json, "norm_eps", MIN_EPS, MAX_EPS, &text->norm_eps, error)
+          json, "max_position_embeddings", 1, VLM_MAX_CONTEXT, &text->max_context, error)
+      && vlm_json_get_float (json, "norm_eps", VLM_MIN_EPS, VLM_MAX_EPS, &text->norm_eps, error)
       && read_rope (json, text, error) && read_layers (json, text, error);
 }
 
@@ -265,14 +256,15 @@ read_vision (const VlmJson *json, VlmVisionConfig *vision, GError **error)
   if (!require_name (json, "model_type", models, error)
       || !require_name (json, "hidden_act", activations, error)
       || !require_number (json, "num_channels", 3, error)
-      || !vlm_json_get_uint (json, "hidden_size", 1, MAX_WIDTH, &vision->hidden_size, error)
+      || !vlm_json_get_uint (json, "hidden_size", 1, VLM_MAX_WIDTH, &vision->hidden_size, error)
       || !vlm_json_get_uint (
           json, "intermediate_size", 1, VLM_MAX_FEED_FORWARD, &vision->ff_size, error)
       || !vlm_json_get_uint (json, "num_hidden_layers", 1, VLM_MAX_LAYERS, &vision->n_layers, error)
-      || !vlm_json_get_uint (json, "num_attention_heads", 1, MAX_HEADS, &vision->n_heads, error)
-      || !vlm_json_get_uint (json, "patch_size", 1, MAX_PATCH, &vision->patch_size, error)
-      || !vlm_json_get_uint (json, "num_patches", 1, MAX_POSITIONS, &vision->n_positions, error)
-      || !vlm_json_get_float (json, "layer_norm_eps", MIN_EPS, MAX_EPS, &vision->norm_eps, error))
+      || !vlm_json_get_uint (json, "num_attention_heads", 1, VLM_MAX_HEADS, &vision->n_heads, error)
+      || !vlm_json_get_uint (json, "patch_size", 1, VLM_MAX_PATCH, &vision->patch_size, error)
+      || !vlm_json_get_uint (json, "num_patches", 1, VLM_MAX_POSITIONS, &vision->n_positions, error)
+      || !vlm_json_get_float (
+          json, "layer_norm_eps", VLM_MIN_EPS, VLM_MAX_EPS, &vision->norm_eps, error))
     return FALSE;
   vision->head_dim = vision->hidden_size / vision->n_heads;
   return TRUE;
@@ -285,11 +277,11 @@ read_projector (const VlmJson *json, VlmProjectorConfig *projector, GError **err
 
   return require_name (json, "projector_hidden_act", activations, error)
       && vlm_json_get_uint (
-          json, "projector_hidden_size", 1, MAX_WIDTH, &projector->hidden_size, error)
+          json, "projector_hidden_size", 1, VLM_MAX_WIDTH, &projector->hidden_size, error)
       && vlm_json_get_boolean (json, "projector_bias", &projector->bias, error)
       && vlm_json_get_boolean (json, "projector_use_layernorm", &projector->layer_norm, error)
       && vlm_json_get_uint (
-          json, "downsample_factor", 1, MAX_DOWNSAMPLE, &projector->downsample_factor, error);
+          json, "downsample_factor", 1, VLM_MAX_DOWNSAMPLE, &projector->downsample_factor, error);
 }
 
 static gboolean

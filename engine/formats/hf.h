@@ -13,6 +13,7 @@
 #define VLM_HF_CONFIG "config.json"
 #define VLM_HF_TOKENIZER "tokenizer.json"
 #define VLM_HF_TOKENIZER_CONFIG "tokenizer_config.json"
+#define VLM_HF_CHAT_TEMPLATE "chat_template.jinja"
 #define VLM_HF_PROCESSOR "processor_config.json"
 #define VLM_HF_PREPROCESSOR "preprocessor_config.json"
 #define VLM_HF_GENERATION "generation_config.json"

@@ -60,7 +60,8 @@ add_items (VlmInventory *inventory, const GArray *bindings, const VlmWeights *we
 }
 
 VlmInventory *
-vlm_inventory_new (const gchar *path, GCancellable *cancellable, GError **error)
+vlm_inventory_new (
+    const gchar *path, const gchar *mmproj, GCancellable *cancellable, GError **error)
 {
   g_autoptr (VlmInventory) inventory = g_new0 (VlmInventory, 1);
   g_autoptr (GArray) bindings = NULL;
@@ -69,7 +70,7 @@ vlm_inventory_new (const gchar *path, GCancellable *cancellable, GError **error)
   VlmWeights weights = { 0 };
   VlmChatTokens tokens;
 
-  inventory->checkpoint = vlm_checkpoint_open (path, error);
+  inventory->checkpoint = vlm_checkpoint_open (path, mmproj, error);
   if (!inventory->checkpoint || !vlm_checkpoint_find_chat (inventory->checkpoint, &tokens, error))
     return NULL;
   weights.layers = layers = g_new0 (VlmDecoderLayer, inventory->checkpoint->config.text.n_layers);

@@ -35,7 +35,8 @@ typedef struct
 } VlmInventory;
 
 /* Errors: those of vlm_model_load (). (transfer full) */
-VlmInventory *vlm_inventory_new (const gchar *path, GCancellable *cancellable, GError **error);
+VlmInventory *vlm_inventory_new (
+    const gchar *path, const gchar *mmproj, GCancellable *cancellable, GError **error);
 void vlm_inventory_free (VlmInventory *inventory);
 
 /* "text", "vision", "projector" */

@@ -10,7 +10,6 @@
   (BIT (2) | BIT (5) | BIT (9) | BIT (13) | BIT (17) | BIT (21) | BIT (24) | BIT (27))
 
 /* What all publications have in common. */
-#define VOCABULARY 65536
 #define KEY_HEADS 8
 #define HEAD_DIM 64
 #define CONV_TAPS 3
@@ -24,12 +23,13 @@ typedef struct
   guint hidden, heads, layers, ff;
   guint n_attention;
   guint32 attention; /* bit n: layer n is attention; 0 when only their number is known */
+  guint vocabulary;  /* 0 when unknown */
 } TextShape;
 
 typedef struct
 {
   guint hidden, layers, ff;
-  guint heads; /* 0 when unknown */
+  guint heads;
 } VisionShape;
 
 struct _VlmPublished
@@ -44,25 +44,29 @@ struct _VlmPublished
   guint64 n_parameters;
 };
 
-static const TextShape text_230m = { 1024, 16, 14, 2560, 6, 0 };
-static const TextShape text_350m = { 1024, 16, 16, 4608, 6, ATTENTION_OF_16 };
-static const TextShape text_700m = { 1536, 24, 16, 6912, 6, ATTENTION_OF_16 };
-static const TextShape text_1_2b = { 2048, 32, 16, 8192, 6, ATTENTION_OF_16 };
-static const TextShape text_2_6b = { 2048, 32, 30, 10752, 8, ATTENTION_OF_30 };
+static const TextShape text_230m = { 1024, 16, 14, 2560, 6, 0, 65536 };
+static const TextShape text_350m = { 1024, 16, 16, 4608, 6, ATTENTION_OF_16, 65536 };
+static const TextShape text_700m = { 1536, 24, 16, 6912, 6, ATTENTION_OF_16, 65536 };
+static const TextShape text_1_2b = { 2048, 32, 16, 8192, 6, ATTENTION_OF_16, 65536 };
+static const TextShape text_2_6b = { 2048, 32, 30, 10752, 8, ATTENTION_OF_30, 65536 };
+/* With the vocabulary of some 125,000 ids. */
+static const TextShape text_2_6b_128k = { 2048, 32, 30, 10752, 8, ATTENTION_OF_30, 0 };
 
 static const VisionShape tower_small = { 768, 12, 3072, 12 };
-static const VisionShape tower_large = { 1152, 27, 4304, 0 };
+static const VisionShape tower_large = { 1152, 27, 4304, 16 };
 
 static const VlmPublished published_sizes[] = {
   { "LFM2.5-230M", NULL, TRUE, &text_230m, NULL, FALSE, 0, 132, 229693184 },
   { "LFM2-350M", "LFM2.5-350M", FALSE, &text_350m, NULL, FALSE, 0, 148, 354483968 },
   { "LFM2-700M", NULL, FALSE, &text_700m, NULL, FALSE, 0, 148, 742489344 },
-  { "LFM2-1.2B", NULL, FALSE, &text_1_2b, NULL, FALSE, 0, 148, 1170340608 },
+  { "LFM2-1.2B", "LFM2.5-1.2B", FALSE, &text_1_2b, NULL, FALSE, 0, 148, 1170340608 },
   { "LFM2-2.6B", NULL, FALSE, &text_2_6b, NULL, FALSE, 0, 266, 2569272320 },
   { "LFM2-VL-450M", NULL, FALSE, &text_350m, &tower_small, TRUE, 2560, 351, 450822656 },
   { "LFM2.5-VL-450M", NULL, FALSE, &text_350m, &tower_small, FALSE, 2048, 349, 448718848 },
   { "LFM2-VL-1.6B", NULL, FALSE, &text_1_2b, &tower_large, TRUE, 0, 591, 0 },
   { "LFM2.5-VL-1.6B", NULL, FALSE, &text_1_2b, &tower_large, FALSE, 2048, 589, 1596625904 },
+  { "LFM2-VL-3B", NULL, FALSE, &text_2_6b, &tower_large, TRUE, 2048, 709, 2995566832 },
+  { "LFM2.5-VL-3B", NULL, TRUE, &text_2_6b_128k, &tower_large, FALSE, 0, 707, 0 },
 };
 
 static gboolean
@@ -188,7 +192,7 @@ compare_text (Comparison *comparison, const VlmTextConfig *text, const TextShape
   compare_count (comparison, "num_attention_heads", text->n_heads, shape->heads);
   compare_count (comparison, "num_key_value_heads", text->n_kv_heads, KEY_HEADS);
   compare_count (comparison, "head_dim", text->head_dim, HEAD_DIM);
-  compare_count (comparison, "vocab_size", text->vocab_size, VOCABULARY);
+  compare_count (comparison, "vocab_size", text->vocab_size, shape->vocabulary);
   compare_count (comparison, "conv_L_cache", text->conv_taps, CONV_TAPS);
   compare_flag (comparison, "conv_bias", text->conv_bias, FALSE);
   compare_flag (comparison, "tie_word_embeddings", text->tied_head, TRUE);

@@ -10,11 +10,37 @@
 
 #define INT4_GROUP 64
 
+/* What the kernels take: see VlmIntFormat. */
+#define MAX_GROUP 65536
+
 /* Adding and subtracting it rounds what is below 2^22 to an integer, ties to even. */
 #define ROUNDING 0x1.8p23f
 
 const VlmIntFormat vlm_quant_int8 = { .bits = 8, .scale = VLM_SCALE_ROW };
 const VlmIntFormat vlm_quant_int4 = { .bits = 4, .scale = VLM_SCALE_F16, .group = INT4_GROUP };
+
+const gchar *const vlm_int_scale_names[] = { [VLM_SCALE_ROW] = "row",
+  [VLM_SCALE_F16] = "f16",
+  [VLM_SCALE_F32] = "f32",
+  [VLM_SCALE_CODES] = "codes",
+  NULL };
+
+gboolean
+vlm_int_format_is_valid (const VlmIntFormat *format)
+{
+  if (format->bits != 4 && format->bits != 5 && format->bits != 6 && format->bits != 8)
+    return FALSE;
+  if (format->has_min && (format->bits == 8 || format->scale == VLM_SCALE_ROW))
+    return FALSE;
+  if (format->scale == VLM_SCALE_ROW)
+    return TRUE;
+  /* So that a super group has whole ones. */
+  if (format->scale == VLM_SCALE_CODES)
+    return format->group >= VLM_K_STEP && format->group <= VLM_SUPER_GROUP
+        && VLM_SUPER_GROUP % format->group == 0;
+  return format->group >= VLM_K_STEP && format->group <= MAX_GROUP
+      && format->group % VLM_K_STEP == 0;
+}
 
 gsize
 vlm_int_scale_size (VlmIntScale scale)

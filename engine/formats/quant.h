@@ -34,6 +34,12 @@ VlmIntRows vlm_quant_rows_view (const VlmQuantRows *rows, gsize first);
 /* Bytes of one scale of the format: 4, 2 or 1. */
 gsize vlm_int_scale_size (VlmIntScale scale);
 
+/* Whether it is a format that VlmIntFormat allows. */
+gboolean vlm_int_format_is_valid (const VlmIntFormat *format);
+
+/* "row", "f16", "f32", "codes": in the order of VlmIntScale, ends with NULL. */
+extern const gchar *const vlm_int_scale_names[];
+
 /* Whether both store the same numbers in the same way. */
 gboolean vlm_int_format_equal (const VlmIntFormat *a, const VlmIntFormat *b);
 

@@ -4,6 +4,7 @@
 
 #include "engine/vlm.h"
 #include "json.h"
+#include "model-files-private.h"
 #include "safetensors-file.h"
 #include "tensors-private.h"
 
@@ -141,7 +142,7 @@ open_shards (const gchar *directory, GError **error)
   VlmJson index, map;
   guint i;
 
-  files = vlm_model_files_open_directory (directory, error);
+  files = vlm_hf_files_open (directory, error);
   root =
       files ? vlm_json_load (files, VLM_SAFETENSORS_INDEX, MAX_INDEX_SIZE, 0, &file, error) : NULL;
   if (!root)

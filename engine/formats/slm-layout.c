@@ -6,6 +6,7 @@
 
 #include "engine/vlm.h"
 #include "hf.h"
+#include "slm-pack.h"
 #include "slm.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@
 #define MAX_BYTES (G_GUINT64_CONSTANT (1) << 62)
 
 const gchar *const vlm_slm_file_names[] = { VLM_HF_CONFIG, VLM_HF_TOKENIZER,
-  VLM_HF_TOKENIZER_CONFIG, "chat_template.jinja", VLM_HF_PROCESSOR, VLM_HF_PREPROCESSOR,
+  VLM_HF_TOKENIZER_CONFIG, VLM_HF_CHAT_TEMPLATE, VLM_HF_PROCESSOR, VLM_HF_PREPROCESSOR,
   VLM_HF_GENERATION, NULL };
 
 gboolean
@@ -45,12 +46,6 @@ vlm_slm_is_weight_name (const gchar *name)
   return TRUE;
 }
 
-const VlmIntFormat *
-vlm_slm_scheme_format (VlmSlmScheme scheme)
-{
-  return scheme == VLM_SLM_INT8_ROW ? &vlm_quant_int8 : &vlm_quant_int4;
-}
-
 gboolean
 vlm_slm_entry_measure (VlmSlmEntry *entry)
 {
@@ -66,28 +61,117 @@ vlm_slm_entry_measure (VlmSlmEntry *entry)
   return TRUE;
 }
 
-gboolean
-vlm_slm_entry_init_matrix (
-    VlmSlmEntry *entry, VlmSlmEntry *scale, VlmSlmScheme scheme, guint64 rows, guint64 columns)
+const gchar *
+vlm_slm_field_suffix (VlmSlmField field)
 {
-  gboolean int4 = scheme == VLM_SLM_INT4_GROUP_64;
+  static const gchar *const suffixes[] = { [VLM_SLM_VALUES] = "",
+    [VLM_SLM_SCALE] = ".scale",
+    [VLM_SLM_MIN] = ".min",
+    [VLM_SLM_SUPER_SCALE] = ".super_scale",
+    [VLM_SLM_SUPER_MIN] = ".super_min" };
 
+  return suffixes[field];
+}
+
+gpointer
+vlm_slm_field_values (const VlmQuantRows *rows, VlmSlmField field)
+{
+  switch (field) {
+    case VLM_SLM_VALUES:
+      return rows->q;
+    case VLM_SLM_SCALE:
+      return rows->scale;
+    case VLM_SLM_MIN:
+      return rows->min;
+    case VLM_SLM_SUPER_SCALE:
+      return rows->super;
+    default:
+      return rows->super_min;
+  }
+}
+
+static gboolean
+has_field (const VlmIntFormat *format, VlmSlmField field)
+{
+  gboolean has_codes = format->scale == VLM_SCALE_CODES;
+
+  switch (field) {
+    case VLM_SLM_MIN:
+      return format->has_min;
+    case VLM_SLM_SUPER_SCALE:
+      return has_codes;
+    case VLM_SLM_SUPER_MIN:
+      return has_codes && format->has_min;
+    default:
+      return TRUE;
+  }
+}
+
+guint
+vlm_slm_entry_count_fields (const VlmSlmEntry *entry)
+{
+  guint field, n = 0;
+
+  if (entry->scheme == VLM_SLM_PLAIN)
+    return 1;
+  for (field = 0; field < VLM_SLM_N_FIELDS; field++)
+    n += has_field (&entry->format, field);
+  return n;
+}
+
+/* The type of scales and minimums. */
+static VlmSafetensorsType
+scale_type (VlmSlmScheme scheme, VlmIntScale scale)
+{
+  if (scheme != VLM_SLM_SCHEME_INTEGERS || scale == VLM_SCALE_F16)
+    return VLM_SAFETENSORS_F16;
+  return scale == VLM_SCALE_CODES ? VLM_SAFETENSORS_I8 : VLM_SAFETENSORS_F32;
+}
+
+/* Type and shape of one field. */
+static void
+init_field (VlmSlmEntry *entry, VlmSlmField field, VlmSlmScheme scheme, const VlmIntFormat *format,
+    guint64 rows, guint64 columns)
+{
+  gboolean per_row = format->scale == VLM_SCALE_ROW;
+
+  *entry = (VlmSlmEntry){ .rank = 2, .shape = { rows }, .field = field };
+  if (field == VLM_SLM_VALUES) {
+    entry->type = format->bits == 8 ? VLM_SAFETENSORS_I8 : VLM_SAFETENSORS_U8;
+    entry->shape[1] = vlm_slm_packed_size (format->bits, columns);
+    entry->scheme = scheme;
+    entry->format = *format;
+    entry->columns = columns;
+  } else if (field == VLM_SLM_SUPER_SCALE || field == VLM_SLM_SUPER_MIN) {
+    entry->type = VLM_SAFETENSORS_F16;
+    entry->shape[1] = vlm_n_groups (columns, VLM_SUPER_GROUP);
+  } else {
+    entry->type = scale_type (scheme, format->scale);
+    entry->rank = per_row ? 1 : 2;
+    entry->shape[1] = per_row ? 0 : vlm_n_groups (columns, format->group);
+  }
+}
+
+guint
+vlm_slm_entry_init_matrix (VlmSlmEntry entries[VLM_SLM_N_FIELDS], VlmSlmScheme scheme,
+    const VlmIntFormat *format, guint64 rows, guint64 columns)
+{
+  guint field, n = 0;
+
+  if (scheme == VLM_SLM_INT8_ROW)
+    format = &vlm_quant_int8;
+  else if (scheme == VLM_SLM_INT4_GROUP_64)
+    format = &vlm_quant_int4;
   if (rows > G_MAXINT32 || columns > G_MAXINT32)
-    return FALSE;
-  *entry = (VlmSlmEntry){
-    .name = entry->name,
-    .type = int4 ? VLM_SAFETENSORS_U8 : VLM_SAFETENSORS_I8,
-    .rank = 2,
-    .shape = { rows, int4 ? (columns + 1) / 2 : columns },
-    .scheme = scheme,
-    .columns = columns,
-  };
-  *scale = (VlmSlmEntry){
-    .type = VLM_SAFETENSORS_F16,
-    .rank = int4 ? 2 : 1,
-    .shape = { rows, int4 ? vlm_n_groups (columns, vlm_quant_int4.group) : 0 },
-  };
-  return vlm_slm_entry_measure (entry) && vlm_slm_entry_measure (scale);
+    return 0;
+  for (field = 0; field < VLM_SLM_N_FIELDS; field++) {
+    if (!has_field (format, field))
+      continue;
+    init_field (&entries[n], field, scheme, format, rows, columns);
+    if (!vlm_slm_entry_measure (&entries[n++]))
+      return 0;
+  }
+  return n;
 }
 
 static void

@@ -12,6 +12,7 @@ static const gchar *const scheme_names[] = {
   [VLM_SLM_PLAIN] = NULL,
   [VLM_SLM_INT8_ROW] = "int8-row",
   [VLM_SLM_INT4_GROUP_64] = "int4-group-64",
+  [VLM_SLM_SCHEME_INTEGERS] = "integers",
 };
 
 static void
@@ -51,6 +52,23 @@ vlm_slm_hash_print (XXH128_hash_t hash, gchar text[VLM_SLM_HASH_TEXT])
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
+static void
+print_scheme (GString *text, const VlmSlmEntry *entry)
+{
+  const VlmIntFormat *format = &entry->format;
+
+  g_string_append_printf (text,
+      ",\"quantisation\":{\"scheme\":\"%s\",\"columns\":%" G_GUINT64_FORMAT,
+      scheme_names[entry->scheme], entry->columns);
+  if (entry->scheme == VLM_SLM_SCHEME_INTEGERS) {
+    g_string_append_printf (text, ",\"bits\":%u,\"minimum\":%s,\"scale\":\"%s\"", format->bits,
+        format->has_min ? "true" : "false", vlm_int_scale_names[format->scale]);
+    if (format->scale != VLM_SCALE_ROW)
+      g_string_append_printf (text, ",\"group\":%" G_GSIZE_FORMAT, format->group);
+  }
+  g_string_append_c (text, '}');
+}
+
 /* Names need no escapes: see vlm_slm_is_weight_name (). */
 static void
 print_entry (GString *text, const VlmSlmEntry *entry)
@@ -62,9 +80,7 @@ print_entry (GString *text, const VlmSlmEntry *entry)
   g_string_append_printf (text, "{\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s", entry->name,
       vlm_safetensors_type_name (entry->type), shape);
   if (entry->scheme != VLM_SLM_PLAIN)
-    g_string_append_printf (text,
-        ",\"quantisation\":{\"scheme\":\"%s\",\"columns\":%" G_GUINT64_FORMAT "}",
-        scheme_names[entry->scheme], entry->columns);
+    print_scheme (text, entry);
   g_string_append_printf (text, ",\"xxh3\":\"%s\"}", hash);
 }
 
@@ -203,13 +219,66 @@ fault:
 }
 
 static gboolean
+parse_integer (const VlmJson *json, const gchar *key, gint64 *number, GError **error)
+{
+  const json_t *value = vlm_json_get (json, key);
+
+  *number = json_integer_value (value);
+  if (json_is_integer (value) && *number >= 1)
+    return TRUE;
+  vlm_json_set_error (error, VLM_ERROR_FORMAT, json, key, value, "a number from 1 on");
+  return FALSE;
+}
+
+/* The format of integers that the manifest describes. */
+static gboolean
+parse_format (const VlmJson *json, VlmIntFormat *format, GError **error)
+{
+  const json_t *group = vlm_json_get (json, "group");
+  const json_t *minimum = vlm_json_get (json, "minimum");
+  gint64 bits, length = 0;
+  gint scale;
+
+  scale = find_name (json, "scale", vlm_json_get (json, "scale"), vlm_int_scale_names,
+      g_strv_length ((gchar **) vlm_int_scale_names), error);
+  if (scale < 0 || !parse_integer (json, "bits", &bits, error)
+      || (scale != VLM_SCALE_ROW && !parse_integer (json, "group", &length, error)))
+    return FALSE;
+  if (scale == VLM_SCALE_ROW && group) {
+    vlm_json_set_error (
+        error, VLM_ERROR_FORMAT, json, "group", group, "no key of this name beside a scale a row");
+    return FALSE;
+  }
+  if (!json_is_boolean (minimum)) {
+    vlm_json_set_error (error, VLM_ERROR_FORMAT, json, "minimum", minimum, "true or false");
+    return FALSE;
+  }
+  *format = (VlmIntFormat){ .bits = (unsigned) MIN (bits, G_MAXINT),
+    .scale = scale,
+    .has_min = json_is_true (minimum),
+    .group = (gsize) MIN (length, G_MAXINT) };
+  if (vlm_int_format_is_valid (format))
+    return TRUE;
+  g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
+      "%s: %s: integers of %" G_GINT64_FORMAT " bits with scale %s, group %" G_GINT64_FORMAT
+      " and minimum %s are not known",
+      json->file, json->section, bits, vlm_int_scale_names[scale], length,
+      format->has_min ? "true" : "false");
+  return FALSE;
+}
+
+static gboolean
 parse_scheme (const VlmJson *json, VlmSlmEntry *entry, GError **error)
 {
   static const gchar *const keys[] = { "scheme", "columns", NULL };
+  static const gchar *const more_keys[] = { "scheme", "columns", "bits", "minimum", "scale",
+    "group", NULL };
   g_autofree gchar *section = g_strconcat (json->section, ".quantisation", NULL);
-  VlmSlmEntry stored = { 0 }, scale;
-  VlmJson child;
+  VlmSlmEntry fields[VLM_SLM_N_FIELDS];
+  VlmIntFormat format = { 0 };
+  gboolean described;
   const json_t *columns;
+  VlmJson child;
   gint scheme;
 
   if (!vlm_json_get_object (json, "quantisation", &child, error))
@@ -217,19 +286,20 @@ parse_scheme (const VlmJson *json, VlmSlmEntry *entry, GError **error)
   child.section = section;
   if (!child.object)
     return TRUE;
-  if (!check_keys (&child, keys, 0, error))
-    return FALSE;
   scheme = find_name (&child, "scheme", vlm_json_get (&child, "scheme"), scheme_names,
       G_N_ELEMENTS (scheme_names), error);
-  if (scheme < 0)
+  described = scheme == VLM_SLM_SCHEME_INTEGERS;
+  if (scheme < 0 || !check_keys (&child, described ? more_keys : keys, described ? 1 : 0, error)
+      || (described && !parse_format (&child, &format, error)))
     return FALSE;
   columns = vlm_json_get (&child, "columns");
   if (json_is_integer (columns) && json_integer_value (columns) >= 1 && entry->rank == 2
       && vlm_slm_entry_init_matrix (
-          &stored, &scale, scheme, entry->shape[0], json_integer_value (columns))
-      && stored.type == entry->type && stored.shape[1] == entry->shape[1]) {
+          fields, scheme, &format, entry->shape[0], json_integer_value (columns))
+      && fields[0].type == entry->type && fields[0].shape[1] == entry->shape[1]) {
     entry->scheme = scheme;
-    entry->columns = stored.columns;
+    entry->format = fields[0].format;
+    entry->columns = fields[0].columns;
     return TRUE;
   }
   vlm_json_set_error (error, VLM_ERROR_FORMAT, &child, "columns", columns,
@@ -242,6 +312,7 @@ parse_entry (VlmSlmManifest *manifest, const VlmJson *json, GError **error)
 {
   static const gchar *const keys[] = { "name", "dtype", "shape", "xxh3", "quantisation", NULL };
   static const gchar *const types[] = {
+    [VLM_SAFETENSORS_F32] = "F32",
     [VLM_SAFETENSORS_F16] = "F16",
     [VLM_SAFETENSORS_U8] = "U8",
     [VLM_SAFETENSORS_I8] = "I8",
@@ -257,7 +328,7 @@ parse_entry (VlmSlmManifest *manifest, const VlmJson *json, GError **error)
   }
   if (!check_keys (json, keys, 1, error) || !vlm_json_get_string (json, "name", &name, error))
     return FALSE;
-  if (!name || strlen (name) > VLM_SLM_MAX_NAME + strlen (VLM_SLM_SCALE)) {
+  if (!name || strlen (name) > VLM_SLM_MAX_NAME + VLM_SLM_MAX_SUFFIX) {
     vlm_json_set_error (error, VLM_ERROR_FORMAT, json, "name", vlm_json_get (json, "name"),
         "a name of at most 500 characters");
     return FALSE;
@@ -286,32 +357,44 @@ fail_entry (const VlmSlmEntry *entry, const gchar *path, const gchar *expected, 
   return FALSE;
 }
 
-/* The scales of entry must be next. */
+/* The other fields of entry number i must be next. */
 static gboolean
-check_scale (const VlmSlmEntry *entry, const VlmSlmEntry *next, const gchar *path, GError **error)
+check_fields (VlmSlmManifest *manifest, guint i, const gchar *path, GError **error)
 {
-  g_autofree gchar *name = g_strconcat (entry->name, VLM_SLM_SCALE, NULL);
-  g_autofree gchar *shape = NULL, *expected = NULL;
-  VlmSlmEntry stored, scale;
+  const VlmSlmEntry *entry = vlm_slm_manifest_nth (manifest, i);
+  VlmSlmEntry fields[VLM_SLM_N_FIELDS];
+  guint n = vlm_slm_entry_init_matrix (
+      fields, entry->scheme, &entry->format, entry->shape[0], entry->columns);
+  guint f;
 
-  vlm_slm_entry_init_matrix (&stored, &scale, entry->scheme, entry->shape[0], entry->columns);
-  if (!next || strcmp (next->name, name)) {
-    g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-        "%s: tensor %s is followed by %s in the manifest, expected %s", path, entry->name,
-        next ? next->name : "nothing", name);
-    return FALSE;
+  for (f = 1; f < n; f++) {
+    VlmSlmEntry *next =
+        i + f < manifest->entries->len ? vlm_slm_manifest_nth (manifest, i + f) : NULL;
+    g_autofree gchar *name =
+        g_strconcat (entry->name, vlm_slm_field_suffix (fields[f].field), NULL);
+    g_autofree gchar *shape = NULL, *expected = NULL;
+
+    if (!next || strcmp (next->name, name)) {
+      g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+          "%s: tensor %s is followed by %s in the manifest, expected %s", path, entry[f - 1].name,
+          next ? next->name : "nothing", name);
+      return FALSE;
+    }
+    next->field = fields[f].field;
+    if (next->type == fields[f].type && next->scheme == VLM_SLM_PLAIN
+        && next->rank == fields[f].rank
+        && !memcmp (next->shape, fields[f].shape, next->rank * sizeof (*next->shape)))
+      continue;
+    shape = vlm_tensor_shape_to_string (fields[f].shape, fields[f].rank);
+    expected = g_strdup_printf ("%s %s", vlm_safetensors_type_name (fields[f].type), shape);
+    return fail_entry (next, path, expected, error);
   }
-  if (next->type == scale.type && next->scheme == VLM_SLM_PLAIN && next->rank == scale.rank
-      && !memcmp (next->shape, scale.shape, scale.rank * sizeof (*scale.shape)))
-    return TRUE;
-  shape = vlm_tensor_shape_to_string (scale.shape, scale.rank);
-  expected = g_strdup_printf ("F16 %s", shape);
-  return fail_entry (next, path, expected, error);
+  return TRUE;
 }
 
-/* What every entry is: a file, a weight, or a quantised weight with its scales. */
+/* What every entry is: a file, a weight, or a quantised weight with its other fields. */
 static gboolean
-check_entries (const VlmSlmManifest *manifest, const gchar *path, GError **error)
+check_entries (VlmSlmManifest *manifest, const gchar *path, GError **error)
 {
   guint n = manifest->entries->len, i;
 
@@ -330,9 +413,11 @@ check_entries (const VlmSlmManifest *manifest, const gchar *path, GError **error
       return fail_entry (entry, path, "a name of plain characters", error);
     if (entry->scheme == VLM_SLM_PLAIN && entry->type != VLM_SAFETENSORS_F16)
       return fail_entry (entry, path, "F16 where there is no quantisation", error);
-    if (entry->scheme != VLM_SLM_PLAIN
-        && !check_scale (entry, ++i < n ? vlm_slm_manifest_nth (manifest, i) : NULL, path, error))
+    if (entry->scheme == VLM_SLM_PLAIN)
+      continue;
+    if (!check_fields (manifest, i, path, error))
       return FALSE;
+    i += vlm_slm_entry_count_fields (entry) - 1;
   }
   return TRUE;
 }

@@ -18,14 +18,14 @@
 
 #define VLM_SLM_FILES "files/"
 #define VLM_SLM_PADDING "padding/"
-#define VLM_SLM_SCALE ".scale"
 
 /* Of the file, for the begin of every payload. */
 #define VLM_SLM_ALIGNMENT 64
 #define VLM_SLM_MAX_HEADER (8u << 20)
 #define VLM_SLM_MAX_FILE (64u << 20)
-/* Bytes of a tensor's name, without VLM_SLM_SCALE. */
+/* Bytes of a tensor's name, without the suffix of a field. */
 #define VLM_SLM_MAX_NAME 500
+#define VLM_SLM_MAX_SUFFIX 12
 
 /* Hexadecimal digits of a hash, and a zero byte. */
 #define VLM_SLM_HASH_TEXT 33
@@ -34,8 +34,20 @@ typedef enum
 {
   VLM_SLM_PLAIN, /* stored as it is */
   VLM_SLM_INT8_ROW,
-  VLM_SLM_INT4_GROUP_64
+  VLM_SLM_INT4_GROUP_64,
+  VLM_SLM_SCHEME_INTEGERS /* of any format: the manifest describes it */
 } VlmSlmScheme;
+
+/* What a matrix of integers is stored as: a tensor for each of these that its format has. */
+typedef enum
+{
+  VLM_SLM_VALUES,
+  VLM_SLM_SCALE,
+  VLM_SLM_MIN,
+  VLM_SLM_SUPER_SCALE, /* halves, where scales are codes */
+  VLM_SLM_SUPER_MIN,
+  VLM_SLM_N_FIELDS
+} VlmSlmField;
 
 /* One tensor that is stored, padding excepted. */
 typedef struct
@@ -44,8 +56,10 @@ typedef struct
   VlmSafetensorsType type;
   guint rank;
   guint64 shape[VLM_MAX_RANK]; /* as stored */
-  VlmSlmScheme scheme;         /* an entry with one is followed by that of its scales */
-  guint64 columns;             /* logical ones, where there is a scheme */
+  VlmSlmScheme scheme;         /* an entry with one is followed by its other fields */
+  VlmIntFormat format;         /* and so are the next two: where there is a scheme */
+  guint64 columns;             /* logical ones */
+  VlmSlmField field;
   guint64 n_bytes;
   guint64 offset; /* relative to the data, set by vlm_slm_lay_out () */
   XXH128_hash_t hash;
@@ -88,13 +102,22 @@ GArray *vlm_slm_lay_out (VlmSlmManifest *manifest, const gchar *path, GError **e
 /* Settles n_bytes of an entry from type and shape; FALSE when a side is 0 or it is too much. */
 gboolean vlm_slm_entry_measure (VlmSlmEntry *entry);
 
-/* Type, shape and columns of how a matrix is stored, and those of its scales, whose name is not
- * set. Both are measured. FALSE when they are too large. */
-gboolean vlm_slm_entry_init_matrix (
-    VlmSlmEntry *entry, VlmSlmEntry *scale, VlmSlmScheme scheme, guint64 rows, guint64 columns);
+/*
+ * Fills entries with what a matrix of rows x columns is stored as in scheme, its values first, all
+ * measured and without names. Returns how many there are, 0 when they are too large. format counts
+ * for VLM_SLM_SCHEME_INTEGERS, and must be a valid one.
+ */
+guint vlm_slm_entry_init_matrix (VlmSlmEntry entries[VLM_SLM_N_FIELDS], VlmSlmScheme scheme,
+    const VlmIntFormat *format, guint64 rows, guint64 columns);
 
-/* What the values of a scheme are to the kernels. */
-const VlmIntFormat *vlm_slm_scheme_format (VlmSlmScheme scheme);
+/* Entries of the tensor whose first one is entry: 1 unless it has a scheme. */
+guint vlm_slm_entry_count_fields (const VlmSlmEntry *entry);
+
+/* What stands behind the name of a matrix in that of a field: "" for its values. */
+const gchar *vlm_slm_field_suffix (VlmSlmField field);
+
+/* The array of rows that a field is. */
+gpointer vlm_slm_field_values (const VlmQuantRows *rows, VlmSlmField field);
 
 /* Whether a tensor of weights may have the name. */
 gboolean vlm_slm_is_weight_name (const gchar *name);

@@ -6,8 +6,10 @@
 
 #include "engine/vlm.h"
 #include "half.h"
+#include "slm-pack.h"
 #include "tensors-private.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Bytes of packed rows and of scales that are read at a time. */
@@ -16,9 +18,11 @@
 /* How far a tensor has been read. */
 typedef struct
 {
-  const VlmSlmEntry *entry;        /* its scales are the entry behind it */
-  guint64 position;                /* of the next byte, or row of a quantised tensor */
-  XXH3_state_t *hash, *scale_hash; /* of what is before position; NULL while nothing is */
+  const VlmSlmEntry *entry; /* its other fields are the entries behind it */
+  guint n_fields;
+  guint64 position; /* of the next byte, or row of a quantised tensor */
+  /* Of what is before position, for each field; NULL while nothing is. */
+  XXH3_state_t *hashes[VLM_SLM_N_FIELDS];
   gboolean verified;
 } Stream;
 
@@ -34,9 +38,10 @@ static void
 clear_stream (gpointer data)
 {
   Stream *stream = data;
+  guint i;
 
-  g_clear_pointer (&stream->hash, vlm_slm_hash_free);
-  g_clear_pointer (&stream->scale_hash, vlm_slm_hash_free);
+  for (i = 0; i < VLM_SLM_N_FIELDS; i++)
+    g_clear_pointer (&stream->hashes[i], vlm_slm_hash_free);
 }
 
 static void
@@ -54,15 +59,20 @@ reader_free (gpointer data)
 static gboolean
 seek (Reader *reader, Stream *stream, guint64 position, GError **error)
 {
+  guint i;
+
   if (position == 0) {
     clear_stream (stream);
     stream->position = 0;
     stream->verified = FALSE;
-    stream->hash = vlm_slm_hash_new (reader->slm, error);
-    stream->scale_hash = stream->hash ? vlm_slm_hash_new (reader->slm, error) : NULL;
-    return stream->scale_hash != NULL;
+    for (i = 0; i < stream->n_fields; i++) {
+      stream->hashes[i] = vlm_slm_hash_new (reader->slm, error);
+      if (!stream->hashes[i])
+        return FALSE;
+    }
+    return TRUE;
   }
-  if (stream->hash && position == stream->position)
+  if (stream->hashes[0] && position == stream->position)
     return TRUE;
   g_set_error (error, VLM_ERROR, VLM_ERROR_READ,
       "%s: tensor %s is read from %" G_GUINT64_FORMAT " on, expected %" G_GUINT64_FORMAT
@@ -76,26 +86,33 @@ static gboolean
 advance (Reader *reader, Stream *stream, guint64 n, guint64 end, GError **error)
 {
   gboolean good = TRUE;
+  guint i;
 
   stream->position += n;
   if (stream->position < end)
     return TRUE;
-  good = vlm_slm_check_hash (reader->slm, stream->entry, stream->hash, error)
-      && (stream->entry->scheme == VLM_SLM_PLAIN
-          || vlm_slm_check_hash (reader->slm, stream->entry + 1, stream->scale_hash, error));
+  for (i = 0; good && i < stream->n_fields; i++)
+    good = vlm_slm_check_hash (reader->slm, stream->entry + i, stream->hashes[i], error);
   clear_stream (stream);
   stream->verified = good;
   return good;
 }
 
-/* Halves in the order of this machine. */
+/* n elements of size bytes to the order of this machine. */
 static void
-order_halves (guint16 *halves, gsize n)
+order_elements (gpointer elements, gsize n, gsize size)
 {
-  gsize i;
+  guint8 *bytes = elements;
+  gsize i, j;
 
-  for (i = 0; G_BYTE_ORDER == G_BIG_ENDIAN && i < n; i++)
-    halves[i] = GUINT16_FROM_LE (halves[i]);
+  for (i = 0; G_BYTE_ORDER == G_BIG_ENDIAN && i < n * size; i += size) {
+    for (j = 0; j < size / 2; j++) {
+      guint8 byte = bytes[i + j];
+
+      bytes[i + j] = bytes[i + size - 1 - j];
+      bytes[i + size - 1 - j] = byte;
+    }
+  }
 }
 
 static gboolean
@@ -107,7 +124,7 @@ read_bytes (gpointer data, guint n, guint64 offset, gpointer buffer, gsize lengt
 
   return seek (reader, stream, offset, error)
       && vlm_slm_read_hashed (
-          reader->slm, stream->entry, stream->hash, offset, buffer, length, cancellable, error)
+          reader->slm, stream->entry, stream->hashes[0], offset, buffer, length, cancellable, error)
       && advance (reader, stream, length, stream->entry->n_bytes, error);
 }
 
@@ -126,6 +143,15 @@ reserve (Reader *reader, const VlmSlmEntry *entry, gsize n, GError **error)
       "%s: no memory for rows of tensor %s, %" G_GSIZE_FORMAT " bytes",
       vlm_slm_get_path (reader->slm), entry->name, n);
   return FALSE;
+}
+
+/* ---- Integers ----------------------------------------------------------------------------- */
+
+/* Whether the scheme has integers only as vlm_quant_round () makes them. */
+static gboolean
+is_symmetric (const VlmSlmEntry *entry)
+{
+  return entry->scheme != VLM_SLM_PLAIN && entry->scheme != VLM_SLM_SCHEME_INTEGERS;
 }
 
 /* The integer that symmetric rounding never gives, in row number row: -128, or -8. */
@@ -181,41 +207,30 @@ check_int4 (const Reader *reader, const VlmSlmEntry *entry, const guint8 *bytes,
   return fail_integer (reader, entry, first + i / entry->shape[1], error);
 }
 
-static void
-unpack_nibbles (gint8 *q, const guint8 *bytes, gsize n)
-{
-  gsize i;
-
-  for (i = 0; i < n / 2; i++) {
-    q[2 * i] = (gint8) ((bytes[i] & 15) - 8);
-    q[2 * i + 1] = (gint8) ((bytes[i] >> 4) - 8);
-  }
-  if (n % 2)
-    q[n - 1] = (gint8) ((bytes[n / 2] & 15) - 8);
-}
-
-/* The half byte that a row of an odd number of columns has too many. */
+/* The bits that a row leaves over in its last byte. */
 static gboolean
 check_spare (const Reader *reader, const VlmSlmEntry *entry, const guint8 *bytes, guint64 first,
     gsize n_rows, GError **error)
 {
+  guint n_spare = vlm_slm_spare_bits (entry->format.bits, entry->columns);
+  guint expected = is_symmetric (entry) ? VLM_SLM_INT4_SPARE : 0;
   gsize stride = entry->shape[1], i;
 
-  for (i = 0; entry->columns % 2 && i < n_rows; i++) {
-    guint spare = bytes[i * stride + stride - 1] >> 4;
+  for (i = 0; n_spare && i < n_rows; i++) {
+    guint spare = bytes[i * stride + stride - 1] >> (8 - n_spare);
 
-    if (spare == 8)
+    if (spare == expected)
       continue;
     g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-        "%s: row %" G_GUINT64_FORMAT " of tensor %s ends with a half byte of %u, expected 8",
-        vlm_slm_get_path (reader->slm), first + i, entry->name, spare);
+        "%s: row %" G_GUINT64_FORMAT " of tensor %s ends with %u spare bits of %u, expected %u",
+        vlm_slm_get_path (reader->slm), first + i, entry->name, n_spare, spare, expected);
     return FALSE;
   }
   return TRUE;
 }
 
 static gboolean
-read_int4 (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gint8 *q,
+read_packed (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gint8 *q,
     GCancellable *cancellable, GError **error)
 {
   const VlmSlmEntry *entry = stream->entry;
@@ -223,24 +238,49 @@ read_int4 (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gint8 *q
 
   if (!reserve (reader, entry, step * stride, error))
     return FALSE;
-  for (done = 0; done < n_rows; done += n, q += n * entry->columns) {
+  for (done = 0; done < n_rows; done += n) {
     n = MIN (step, n_rows - done);
-    if (!vlm_slm_read_hashed (reader->slm, entry, stream->hash, (first + done) * stride,
+    if (!vlm_slm_read_hashed (reader->slm, entry, stream->hashes[0], (first + done) * stride,
             reader->buffer, n * stride, cancellable, error)
         || !check_spare (reader, entry, reader->buffer, first + done, n, error)
-        || !check_int4 (reader, entry, reader->buffer, first + done, n, error))
+        || (is_symmetric (entry)
+            && !check_int4 (reader, entry, reader->buffer, first + done, n, error)))
       return FALSE;
-    if (entry->columns % 2 == 0)
-      unpack_nibbles (q, reader->buffer, n * entry->columns);
-    for (i = 0; entry->columns % 2 && i < n; i++)
-      unpack_nibbles (q + i * entry->columns, reader->buffer + i * stride, entry->columns);
+    for (i = 0; i < n; i++, q += entry->columns)
+      vlm_slm_unpack_row (&entry->format, q, reader->buffer + i * stride, entry->columns);
   }
   return TRUE;
 }
 
 static gboolean
-check_scales (const Reader *reader, const VlmSlmEntry *entry, const guint16 *halves, guint64 first,
-    gsize n, GError **error)
+read_values (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gint8 *q,
+    GCancellable *cancellable, GError **error)
+{
+  const VlmSlmEntry *entry = stream->entry;
+
+  if (entry->format.bits != 8)
+    return read_packed (reader, stream, first, n_rows, q, cancellable, error);
+  return vlm_slm_read_hashed (reader->slm, entry, stream->hashes[0], first * entry->columns, q,
+             n_rows * entry->columns, cancellable, error)
+      && (!is_symmetric (entry) || check_int8 (reader, entry, q, first, n_rows, error));
+}
+
+/* ---- Scales ------------------------------------------------------------------------------- */
+
+static gboolean
+fail_scale (const Reader *reader, const VlmSlmEntry *entry, guint64 at, gdouble value,
+    const gchar *expected, GError **error)
+{
+  g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
+      "%s: value %" G_GUINT64_FORMAT " of tensor %s is %g, expected %s",
+      vlm_slm_get_path (reader->slm), at, entry->name, value, expected);
+  return FALSE;
+}
+
+/* Scales of symmetric schemes. The largest of all is found before it is looked for. */
+static gboolean
+check_positive (const Reader *reader, const VlmSlmEntry *entry, const guint16 *halves,
+    guint64 first, gsize n, GError **error)
 {
   guint16 largest = 0;
   gsize i;
@@ -252,24 +292,42 @@ check_scales (const Reader *reader, const VlmSlmEntry *entry, const guint16 *hal
     return TRUE;
   for (i = 0; halves[i] < 0x7c00; i++)
     continue;
-  g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
-      "%s: value %" G_GUINT64_FORMAT " of tensor %s is %g, expected a finite scale of 0 or above",
-      vlm_slm_get_path (reader->slm), first + i, entry->name, vlm_half_to_float (halves[i]));
-  return FALSE;
+  return fail_scale (reader, entry, first + i, vlm_half_to_float (halves[i]),
+      "a finite scale of 0 or above", error);
 }
 
-/* Scales first .. first + n - 1 to halves. */
+/* Codes may be anything. */
 static gboolean
-read_scales (Reader *reader, Stream *stream, guint64 first, gsize n, guint16 *halves,
-    GCancellable *cancellable, GError **error)
+check_finite (const Reader *reader, const VlmSlmEntry *entry, gconstpointer values, guint64 first,
+    gsize n, GError **error)
 {
-  const VlmSlmEntry *entry = stream->entry + 1;
+  gsize i;
 
-  if (!vlm_slm_read_hashed (reader->slm, entry, stream->scale_hash, first * sizeof (*halves),
-          halves, n * sizeof (*halves), cancellable, error))
+  for (i = 0; entry->type != VLM_SAFETENSORS_I8 && i < n; i++) {
+    gfloat value = entry->type == VLM_SAFETENSORS_F32
+        ? ((const gfloat *) values)[i]
+        : vlm_half_to_float (((const guint16 *) values)[i]);
+
+    if (!isfinite (value))
+      return fail_scale (reader, entry, first + i, value, "a finite number", error);
+  }
+  return TRUE;
+}
+
+/* Elements first .. first + n - 1 of field number number. */
+static gboolean
+read_elements (Reader *reader, Stream *stream, guint number, guint64 first, gsize n,
+    gpointer values, GCancellable *cancellable, GError **error)
+{
+  const VlmSlmEntry *entry = stream->entry + number;
+  gsize size = vlm_safetensors_type_size (entry->type);
+
+  if (!vlm_slm_read_hashed (reader->slm, entry, stream->hashes[number], first * size, values,
+          n * size, cancellable, error))
     return FALSE;
-  order_halves (halves, n);
-  return check_scales (reader, entry, halves, first, n, error);
+  order_elements (values, n, size);
+  return is_symmetric (stream->entry) ? check_positive (reader, entry, values, first, n, error)
+                                      : check_finite (reader, entry, values, first, n, error);
 }
 
 /* One half a row in the file, f32 for the kernels. */
@@ -285,7 +343,7 @@ read_row_scales (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gf
     guint16 *halves = (guint16 *) reader->buffer;
 
     n = MIN (step, n_rows - done);
-    if (!read_scales (reader, stream, first + done, n, halves, cancellable, error))
+    if (!read_elements (reader, stream, 1, first + done, n, halves, cancellable, error))
       return FALSE;
     for (i = 0; i < n; i++)
       scales[done + i] = vlm_half_to_float (halves[i]);
@@ -294,14 +352,22 @@ read_row_scales (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gf
 }
 
 static gboolean
-read_int8 (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gint8 *q,
+read_scales (Reader *reader, Stream *stream, guint64 first, gsize n_rows, VlmQuantRows *rows,
     GCancellable *cancellable, GError **error)
 {
-  const VlmSlmEntry *entry = stream->entry;
+  guint i;
 
-  return vlm_slm_read_hashed (reader->slm, entry, stream->hash, first * entry->columns, q,
-             n_rows * entry->columns, cancellable, error)
-      && check_int8 (reader, entry, q, first, n_rows, error);
+  if (stream->entry->scheme == VLM_SLM_INT8_ROW)
+    return read_row_scales (reader, stream, first, n_rows, rows->scale, cancellable, error);
+  for (i = 1; i < stream->n_fields; i++) {
+    const VlmSlmEntry *entry = stream->entry + i;
+    guint64 a_row = entry->rank > 1 ? entry->shape[1] : 1;
+
+    if (!read_elements (reader, stream, i, first * a_row, n_rows * a_row,
+            vlm_slm_field_values (rows, entry->field), cancellable, error))
+      return FALSE;
+  }
+  return TRUE;
 }
 
 static gboolean
@@ -310,20 +376,13 @@ read_rows (gpointer data, guint n, guint64 first, gsize n_rows, VlmQuantRows *ro
 {
   Reader *reader = data;
   Stream *stream = &g_array_index (reader->streams, Stream, n);
-  gboolean good;
 
   if (n_rows == 0)
     return TRUE;
-  if (!seek (reader, stream, first, error))
-    return FALSE;
-  if (stream->entry->scheme == VLM_SLM_INT8_ROW)
-    good = read_int8 (reader, stream, first, n_rows, rows->q, cancellable, error)
-        && read_row_scales (reader, stream, first, n_rows, rows->scale, cancellable, error);
-  else
-    good = read_int4 (reader, stream, first, n_rows, rows->q, cancellable, error)
-        && read_scales (reader, stream, first * rows->n_groups, n_rows * rows->n_groups,
-            rows->scale, cancellable, error);
-  return good && advance (reader, stream, n_rows, stream->entry->shape[0], error);
+  return seek (reader, stream, first, error)
+      && read_values (reader, stream, first, n_rows, rows->q, cancellable, error)
+      && read_scales (reader, stream, first, n_rows, rows, cancellable, error)
+      && advance (reader, stream, n_rows, stream->entry->shape[0], error);
 }
 
 static gboolean
@@ -343,14 +402,17 @@ add_tensor (VlmTensorSource *source, Reader *reader, const VlmSlmEntry *entry)
     .rank = entry->rank,
     .n_bytes = entry->n_bytes,
     .offset = reader->slm->data_start + entry->offset };
-  Stream stream = { .entry = entry };
+  Stream stream = { .entry = entry, .n_fields = vlm_slm_entry_count_fields (entry) };
+  guint i;
 
   memcpy (info.shape, entry->shape, sizeof (info.shape));
   if (entry->scheme != VLM_SLM_PLAIN) {
     info.dtype = VLM_DTYPE_QUANTISED;
-    info.format = *vlm_slm_scheme_format (entry->scheme);
+    info.format = entry->format;
+    info.symmetric = is_symmetric (entry);
     info.shape[1] = entry->columns;
-    info.n_bytes += entry[1].n_bytes;
+    for (i = 1; i < stream.n_fields; i++)
+      info.n_bytes += entry[i].n_bytes;
   }
   vlm_tensor_source_add (source, &info);
   g_array_append_val (reader->streams, stream);
@@ -376,8 +438,7 @@ vlm_slm_get_tensors (VlmSlm *slm, GError **error)
     if (vlm_slm_entry_file (entry))
       continue;
     add_tensor (source, reader, entry);
-    if (entry->scheme != VLM_SLM_PLAIN)
-      i++;
+    i += vlm_slm_entry_count_fields (entry) - 1;
   }
   return vlm_tensor_source_index (source, error) ? g_steal_pointer (&source) : NULL;
 }

@@ -27,7 +27,7 @@ fail_unknown (const gchar *path, const guint8 *bytes, gsize n, GError **error)
   for (i = 0; i < n; i++)
     g_string_append_c (shown, g_ascii_isprint (bytes[i]) ? bytes[i] : '.');
   g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
-      "%s: is neither a model directory nor a .slm file: it %s%s%s", path,
+      "%s: is neither a model directory nor a file of a known format: it %s%s%s", path,
       n ? "begins with " : "is empty", n ? shown->str : "", n ? "\"" : "");
   return FALSE;
 }

@@ -54,6 +54,10 @@ gboolean vlm_slm_writer_add_file (
 gboolean vlm_slm_writer_add_tensor (VlmSlmWriter *writer, const gchar *name, VlmSlmType type,
     const guint64 *shape, guint rank, GError **error);
 
+/* Announces integers that exist already: a matrix [2] of any valid format. The same errors. */
+gboolean vlm_slm_writer_add_integers (VlmSlmWriter *writer, const gchar *name,
+    const VlmIntFormat *format, const guint64 *shape, GError **error);
+
 /*
  * Lays the file out, creates it, reserves its space, and writes the settings files.
  * VLM_ERROR_FORMAT when a name is there twice. Errors of writing (no such directory, no space, ...)
@@ -71,11 +75,12 @@ guint64 vlm_slm_writer_get_size (const VlmSlmWriter *writer);
  *
  * put_floats rounds f32 to the type of the tensor (F16, INT8 or INT4), in the calling thread.
  * put_halves takes rows of an F16 tensor, put_quantised rows first .. first + n_rows - 1 of rows
- * whose format is that of the INT8 or INT4 tensor, as vlm_quant_round () and
- * vlm_tensor_source_read_rows () make them.
+ * whose format is that of the tensor, as vlm_quant_round () and vlm_tensor_source_read_rows () make
+ * them.
  *
- * VLM_ERROR_FORMAT for values that have no place in the type (NaN, infinities, beyond the halves,
- * scales that are no halves), naming tensor, position and value; G_FILE_ERROR.
+ * VLM_ERROR_FORMAT for values that have no place in the type (NaN, infinities, beyond the halves; in
+ * INT8 and INT4 the lowest integer, and scales that are no halves or below 0), naming tensor,
+ * position and value; G_FILE_ERROR.
  */
 gboolean vlm_slm_writer_put_floats (
     VlmSlmWriter *writer, const gfloat *values, gsize n_rows, GError **error);

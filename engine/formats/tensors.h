@@ -32,8 +32,10 @@ typedef struct
   guint64 n_bytes;     /* of the payload: the product of the shape times the element size; with
                     * VLM_DTYPE_QUANTISED what the file spends on the tensor, scales included */
   VlmIntFormat format; /* VLM_DTYPE_QUANTISED only; such a tensor has rank 2 */
-  guint64 offset;      /* of the payload, absolute in its file */
-  guint file;          /* which of the source's files */
+  gboolean symmetric; /* integers that vlm_quant_round () could have made: none is the lowest of its
+                        * bits, scales are halves of 0 or above. FALSE where that is not known. */
+  guint64 offset;     /* of the payload, absolute in its file */
+  guint file;         /* which of the source's files */
 } VlmTensorInfo;
 
 typedef struct _VlmTensorSource VlmTensorSource;

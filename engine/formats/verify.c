@@ -206,8 +206,8 @@ report_published (const Verification *verification, const VlmInventory *inventor
 }
 
 gboolean
-vlm_model_verify (const gchar *path, VlmFindingFunc finding, VlmProgressFunc progress,
-    gpointer user_data, GCancellable *cancellable, GError **error)
+vlm_model_verify (const gchar *path, const gchar *mmproj, VlmFindingFunc finding,
+    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error)
 {
   Verification verification = {
     .finding = finding, .progress = progress, .user_data = user_data, .cancellable = cancellable
@@ -216,7 +216,7 @@ vlm_model_verify (const gchar *path, VlmFindingFunc finding, VlmProgressFunc pro
   GError *fault = NULL;
 
   /* This looks at all that is not weights. */
-  inventory = vlm_inventory_new (path, cancellable, &fault);
+  inventory = vlm_inventory_new (path, mmproj, cancellable, &fault);
   if (!inventory) {
     if (absorb (&verification, &fault))
       return TRUE;

@@ -7,8 +7,6 @@
 
 #include "weights.h"
 
-#define VLM_MAX_PARTS 3
-
 typedef enum
 {
   VLM_BIND_MATRIX, /* target: VlmMatrix ** */

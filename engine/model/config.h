@@ -10,7 +10,18 @@
 #define VLM_MAX_LAYERS 256
 #define VLM_MAX_EOS 8
 #define VLM_MAX_FEED_FORWARD (1u << 20)
+#define VLM_MIN_CONV_TAPS 2
 #define VLM_MAX_CONV_TAPS 16
+#define VLM_MAX_WIDTH 65536
+#define VLM_MAX_VOCABULARY (1u << 24)
+#define VLM_MAX_HEADS 1024
+#define VLM_MAX_POSITIONS 65536
+#define VLM_MAX_PATCH 64
+#define VLM_MAX_DOWNSAMPLE 8
+#define VLM_MAX_CONTEXT (1u << 30)
+#define VLM_MIN_EPS 1e-12
+#define VLM_MAX_EPS 0.1
+#define VLM_MAX_THETA 1e12
 
 typedef enum
 {

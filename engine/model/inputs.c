@@ -10,6 +10,13 @@
 /* What rounding a value costs, in the same unit. */
 #define ROUND_WORK 4
 
+/*
+ * Room for a value in all forms, in floats. A rounded value takes a byte and, in the finest groups,
+ * half a one of scale and sum: floats beside two kinds of groups take 4 + 1.5 + 1.25 bytes a value,
+ * three kinds of groups less. Rows of a few values, whose groups are short, stay below it too.
+ */
+#define ROOM 2
+
 typedef struct
 {
   VlmInputs *inputs;
@@ -29,7 +36,7 @@ typedef struct
 void
 vlm_inputs_measure (gsize *total, VlmTeam *team, gsize n, gsize k)
 {
-  vlm_arena_measure (total, n * vlm_padded_k (k));
+  vlm_arena_measure (total, ROOM * n * vlm_padded_k (k));
   vlm_arena_measure (total, vlm_team_get_n_threads (team) * vlm_padded_k (k));
 }
 
@@ -37,7 +44,7 @@ void
 vlm_inputs_take (VlmInputs *inputs, VlmArena *arena, VlmTeam *team, gsize n, gsize k)
 {
   inputs->max_k = vlm_padded_k (k);
-  inputs->storage = vlm_arena_take (arena, n * inputs->max_k);
+  inputs->storage = vlm_arena_take (arena, ROOM * n * inputs->max_k);
   inputs->scratch = vlm_arena_take (arena, vlm_team_get_n_threads (team) * inputs->max_k);
 }
 
@@ -47,47 +54,91 @@ vlm_inputs_borrow (VlmInputs *inputs, const gfloat *x, gsize ldx, gsize n)
   inputs->n = n;
   inputs->x = x;
   inputs->ldx = ldx;
+  inputs->n_rounded = 0;
 }
 
-/* Divides the storage for n rounded rows: a byte a value and at most 8 bytes for each 16. */
-static void
-lay_out_rounded (VlmInputs *inputs, const VlmMatrix *matrix, gsize n)
+/* Adds n rows rounded in groups, which lie from storage on. Returns what is behind them. */
+static gint8 *
+add_rounded (VlmInputs *inputs, gsize cols, gsize group, gsize n, gint8 *storage)
 {
-  VlmActivations *rounded = &inputs->rounded;
-  gsize ldq = vlm_padded_k (matrix->cols), ldg = vlm_n_groups (matrix->cols, matrix->input_group);
-  gint8 *q = (gint8 *) inputs->storage;
-  gfloat *scale = (gfloat *) (q + n * ldq);
+  VlmActivations *rounded = &inputs->rounded[inputs->n_rounded++];
+  gsize ldq = vlm_padded_k (cols), ldg = vlm_n_groups (cols, group);
+  gfloat *scale = (gfloat *) (storage + n * ldq);
 
-  g_assert (matrix->cols <= inputs->max_k);
-  inputs->n = n;
-  inputs->x = NULL;
-  rounded->q = q;
+  rounded->q = storage;
   rounded->ldq = ldq;
   rounded->scale = scale;
   rounded->sum = (gint32 *) (scale + n * ldg);
   rounded->ldg = ldg;
-  rounded->k = matrix->cols;
-  rounded->group = matrix->input_group;
+  rounded->k = cols;
+  rounded->group = group;
+  return (gint8 *) (rounded->sum + n * ldg);
 }
 
-static void
-lay_out (VlmInputs *inputs, const VlmMatrix *matrix, gsize n)
+static gboolean
+wants_floats (const VlmMatrix *matrix)
 {
-  if (matrix->dtype == VLM_DTYPE_QUANTISED)
-    lay_out_rounded (inputs, matrix, n);
-  else
-    vlm_inputs_borrow (inputs, inputs->storage, matrix->cols, n);
+  guint i;
+
+  for (i = 0; i < matrix->n_parts; i++) {
+    if (matrix->parts[i].dtype != VLM_DTYPE_QUANTISED)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+const VlmActivations *
+vlm_inputs_find_rounded (const VlmInputs *inputs, gsize group)
+{
+  guint i;
+
+  for (i = 0; i < inputs->n_rounded; i++) {
+    if (inputs->rounded[i].group == group)
+      return &inputs->rounded[i];
+  }
+  return NULL;
+}
+
+/*
+ * Divides the storage for n rows in every form that matrix wants. x is where the floats are already,
+ * or NULL when they are to have room as well.
+ */
+static void
+lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const gfloat *x, gsize ldx, gsize n)
+{
+  gint8 *next = (gint8 *) inputs->storage;
+  guint i;
+
+  g_assert (matrix->cols <= inputs->max_k);
+  vlm_inputs_borrow (inputs, NULL, 0, n);
+  if (wants_floats (matrix)) {
+    vlm_inputs_borrow (inputs, x != NULL ? x : inputs->storage, x != NULL ? ldx : matrix->cols, n);
+    if (x == NULL)
+      next += n * matrix->cols * sizeof (gfloat);
+  }
+  for (i = 0; i < matrix->n_parts; i++) {
+    const VlmMatrixPart *part = &matrix->parts[i];
+
+    if (part->dtype == VLM_DTYPE_QUANTISED
+        && vlm_inputs_find_rounded (inputs, part->input_group) == NULL)
+      next = add_rounded (inputs, matrix->cols, part->input_group, n, next);
+  }
+  g_assert (next <= (gint8 *) (inputs->storage + ROOM * n * inputs->max_k));
 }
 
 static void
 round_row (const Fill *fill, gsize i, const gfloat *row)
 {
-  const VlmActivations *rounded = &fill->inputs->rounded;
+  guint form;
 
   /* The arrays are this function's to fill; the kernels take them as constant. */
-  fill->kernels->quantise_i8 ((gint8 *) rounded->q + i * rounded->ldq,
-      (gfloat *) rounded->scale + i * rounded->ldg, (gint32 *) rounded->sum + i * rounded->ldg, row,
-      rounded->k, rounded->group);
+  for (form = 0; form < fill->inputs->n_rounded; form++) {
+    const VlmActivations *rounded = &fill->inputs->rounded[form];
+
+    fill->kernels->quantise_i8 ((gint8 *) rounded->q + i * rounded->ldq,
+        (gfloat *) rounded->scale + i * rounded->ldg, (gint32 *) rounded->sum + i * rounded->ldg,
+        row, rounded->k, rounded->group);
+  }
 }
 
 static void
@@ -109,8 +160,7 @@ fill_row (const Fill *fill, gsize i, guint thread)
     else
       fill->kernels->rms_norm (row, x, fill->norm->weight, fill->k, fill->eps);
   }
-  if (inputs->x == NULL)
-    round_row (fill, i, row);
+  round_row (fill, i, row);
 }
 
 static void
@@ -144,8 +194,8 @@ vlm_inputs_norm (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
     .inputs = inputs, .kernels = kernels, .k = matrix->cols, .norm = norm, .eps = eps, .x = x
   };
 
-  lay_out (inputs, matrix, n);
-  return run (&fill, team, fill.k * (inputs->x == NULL ? ROUND_WORK : 1));
+  lay_out (inputs, matrix, NULL, 0, n);
+  return run (&fill, team, fill.k * MAX (ROUND_WORK * inputs->n_rounded, 1));
 }
 
 gboolean
@@ -162,11 +212,7 @@ vlm_inputs_rows (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
     .func = func,
     .user_data = user_data };
 
-  if (matrix->dtype == VLM_DTYPE_QUANTISED) {
-    lay_out_rounded (inputs, matrix, n);
-    row_work += ROUND_WORK * matrix->cols;
-  } else {
-    vlm_inputs_borrow (inputs, x, ldx, n);
-  }
-  return (inputs->x != NULL && func == NULL) || run (&fill, team, row_work);
+  lay_out (inputs, matrix, x, ldx, n);
+  row_work += ROUND_WORK * inputs->n_rounded * matrix->cols;
+  return (inputs->n_rounded == 0 && func == NULL) || run (&fill, team, row_work);
 }

@@ -2,7 +2,8 @@
 
 /*
  * What a linear layer multiplies: rows of floats or, where its weights are integers, the same rows
- * rounded to 8 bits in groups. They are made by the step before the product, a row at a time while
+ * rounded to 8 bits in groups; both, or several groups, where its weights are of several kinds. They
+ * are made by the step before the product, a row at a time while
  * the row is in the nearest cache, so that rounding costs no trip through memory.
  */
 
@@ -13,16 +14,21 @@
 #include "engine/runtime/team.h"
 #include "kernels/kernels.h"
 
+/* Tensors that are one product at most: q, k and v. */
+#define VLM_MAX_PARTS 3
+
 typedef struct _VlmMatrix VlmMatrix;
 
+/* The same rows in every form that the parts of one matrix want. */
 typedef struct
 {
   gsize n;         /* rows */
-  const gfloat *x; /* [n][ldx], or NULL when rounded holds the rows */
+  const gfloat *x; /* [n][ldx], or NULL when no part wants floats */
   gsize ldx;
-  VlmActivations rounded;
+  VlmActivations rounded[VLM_MAX_PARTS]; /* each with another group */
+  guint n_rounded;
 
-  gfloat *storage; /* room for the rows, in either form */
+  gfloat *storage; /* room for the rows in all forms */
   gfloat *scratch; /* a row for each thread */
   gsize max_k;     /* of both, padded */
 } VlmInputs;
@@ -45,6 +51,9 @@ void vlm_inputs_borrow (VlmInputs *inputs, const gfloat *x, gsize ldx, gsize n);
  */
 gboolean vlm_inputs_norm (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
     const VlmKernels *kernels, const VlmNorm *norm, gfloat eps, const gfloat *x, gsize n);
+
+/* The rows rounded in groups of this many values; NULL where no part of the matrix wanted them. */
+const VlmActivations *vlm_inputs_find_rounded (const VlmInputs *inputs, gsize group);
 
 /* Changes one row in place, or leaves it as it is. */
 typedef void (*VlmInputFunc) (gfloat *row, gpointer user_data);

@@ -7,6 +7,18 @@
 
 #include "matrix.h"
 
-gsize vlm_matrix_get_n_panels (const VlmMatrix *matrix);
+/* Panels of the part. */
+static inline gsize
+vlm_matrix_part_get_n_panels (const VlmMatrixPart *part)
+{
+  return ((gsize) part->rows + part->panel - 1) / part->panel;
+}
+
+/*
+ * Reads the tensors whose rows are those of part, and packs them: into what its type and format
+ * say, in memory that it has already. Errors: see vlm_matrix_load ().
+ */
+gboolean vlm_matrix_part_load (VlmMatrixPart *part, guint cols, const VlmMatrixLoader *loader,
+    const VlmTensorInfo *const *infos, guint n_infos, GError **error);
 
 #endif

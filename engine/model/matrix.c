@@ -26,140 +26,199 @@ vlm_matrix_free (VlmMatrix *matrix)
   g_free (matrix);
 }
 
-gsize
-vlm_matrix_get_n_panels (const VlmMatrix *matrix)
+static gsize
+get_part_bytes (const VlmMatrixPart *part)
 {
-  return (matrix->rows + matrix->panel - 1) / matrix->panel;
+  return vlm_matrix_part_get_n_panels (part) * part->panel_bytes;
 }
 
 gsize
 vlm_matrix_get_bytes (const VlmMatrix *matrix)
 {
-  return vlm_matrix_get_n_panels (matrix) * matrix->panel_bytes;
+  gsize sum = 0;
+  guint i;
+
+  for (i = 0; i < matrix->n_parts; i++)
+    sum += get_part_bytes (&matrix->parts[i]);
+  return sum;
 }
 
-void
-vlm_matrix_get_row (const VlmMatrix *matrix, const VlmKernels *kernels, guint row, gfloat *out)
+gboolean
+vlm_matrix_has_integers (const VlmMatrix *matrix)
 {
-  const guint8 *base = matrix->data + row / matrix->panel * matrix->panel_bytes;
-  gsize c, panel = matrix->panel;
+  guint i;
 
-  if (matrix->dtype == VLM_DTYPE_QUANTISED) {
-    vlm_int_unpack_row (kernels, &matrix->format, out, base, row % panel, matrix->cols);
-  } else if (matrix->dtype == VLM_DTYPE_F32) {
+  for (i = 0; i < matrix->n_parts; i++) {
+    if (matrix->parts[i].dtype == VLM_DTYPE_QUANTISED)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+/* Row number row of the part. */
+static void
+get_part_row (
+    const VlmMatrixPart *part, gsize cols, const VlmKernels *kernels, guint row, gfloat *out)
+{
+  const guint8 *base = part->data + row / part->panel * part->panel_bytes;
+  gsize c, panel = part->panel;
+
+  if (part->dtype == VLM_DTYPE_QUANTISED) {
+    vlm_int_unpack_row (kernels, &part->format, out, base, row % panel, cols);
+  } else if (part->dtype == VLM_DTYPE_F32) {
     const gfloat *src = (const gfloat *) base + row % panel;
 
-    for (c = 0; c < matrix->cols; c++)
+    for (c = 0; c < cols; c++)
       out[c] = src[c * panel];
   } else {
     const guint16 *src = (const guint16 *) base + row % panel;
     guint16 line[256];
     gsize i, n;
 
-    for (c = 0; c < matrix->cols; c += n) {
-      n = MIN (G_N_ELEMENTS (line), matrix->cols - c);
+    for (c = 0; c < cols; c += n) {
+      n = MIN (G_N_ELEMENTS (line), cols - c);
       for (i = 0; i < n; i++)
         line[i] = src[(c + i) * panel];
-      vlm_floats_widen (kernels, matrix->dtype, line, out + c, n);
+      vlm_floats_widen (kernels, part->dtype, line, out + c, n);
     }
   }
 }
 
+void
+vlm_matrix_get_row (const VlmMatrix *matrix, const VlmKernels *kernels, guint row, gfloat *out)
+{
+  const VlmMatrixPart *part = matrix->parts;
+
+  g_return_if_fail (row < matrix->rows);
+  while (row - part->first >= part->rows)
+    part++;
+  get_part_row (part, matrix->cols, kernels, row - part->first, out);
+}
+
+/* How the product with one part is cut into jobs. */
 typedef struct
 {
-  const VlmMatrix *matrix;
-  const VlmKernels *kernels;
-  const gfloat *bias;
-  const VlmInputs *inputs;
-  gfloat *y;
-  gsize ldy;
+  const VlmMatrixPart *part;
+  const VlmActivations *rounded; /* what it multiplies, when it is of integers */
+  gsize n_panels;
   gsize x_block; /* rows of x in one job */
   gsize panels_per_job;
   gsize n_groups; /* jobs for one x block */
+  gsize n_jobs;
+} Plan;
+
+typedef struct
+{
+  const VlmKernels *kernels;
+  const gfloat *bias;
+  const VlmInputs *inputs;
+  gsize cols;
+  gfloat *y;
+  gsize ldy;
+  Plan plans[VLM_MAX_PARTS];
 } Product;
 
 static void
-multiply_rounded (const Product *p, gconstpointer w, gsize first_x, gsize m, gsize n,
-    const gfloat *bias, gfloat *y)
+multiply_rounded (const Product *p, const Plan *plan, gconstpointer w, gsize first_x, gsize m,
+    gsize n, const gfloat *bias, gfloat *y)
 {
-  VlmActivations x = p->inputs->rounded;
+  VlmActivations x = *plan->rounded;
 
   x.q += first_x * x.ldq;
   x.scale += first_x * x.ldg;
   x.sum += first_x * x.ldg;
-  p->kernels->matmul_int (y, p->ldy, &x, m, &p->matrix->format, w, n, bias);
+  p->kernels->matmul_int (y, p->ldy, &x, m, &plan->part->format, w, n, bias);
 }
 
 static void
-multiply_panel (const Product *p, gsize panel, gsize first_x, gsize m)
+multiply_panel (const Product *p, const Plan *plan, gsize panel, gsize first_x, gsize m)
 {
-  const VlmMatrix *matrix = p->matrix;
-  gsize column = panel * matrix->panel;
-  gsize n = MIN (matrix->panel, matrix->rows - column);
-  gconstpointer w = matrix->data + panel * matrix->panel_bytes;
+  const VlmMatrixPart *part = plan->part;
+  gsize row = panel * part->panel, column = part->first + row;
+  gsize n = MIN (part->panel, part->rows - row);
+  gconstpointer w = part->data + panel * part->panel_bytes;
   const gfloat *bias = p->bias != NULL ? p->bias + column : NULL;
   gfloat *y = p->y + first_x * p->ldy + column;
   const gfloat *x;
 
-  if (matrix->dtype == VLM_DTYPE_QUANTISED) {
-    multiply_rounded (p, w, first_x, m, n, bias, y);
+  if (part->dtype == VLM_DTYPE_QUANTISED) {
+    multiply_rounded (p, plan, w, first_x, m, n, bias, y);
     return;
   }
   x = p->inputs->x + first_x * p->inputs->ldx;
-  if (matrix->dtype == VLM_DTYPE_F32)
-    p->kernels->matmul_f32 (y, p->ldy, x, p->inputs->ldx, m, w, matrix->cols, n, bias);
-  else if (matrix->dtype == VLM_DTYPE_F16)
-    p->kernels->matmul_f16 (y, p->ldy, x, p->inputs->ldx, m, w, matrix->cols, n, bias);
+  if (part->dtype == VLM_DTYPE_F32)
+    p->kernels->matmul_f32 (y, p->ldy, x, p->inputs->ldx, m, w, p->cols, n, bias);
+  else if (part->dtype == VLM_DTYPE_F16)
+    p->kernels->matmul_f16 (y, p->ldy, x, p->inputs->ldx, m, w, p->cols, n, bias);
   else
-    p->kernels->matmul_bf16 (y, p->ldy, x, p->inputs->ldx, m, w, matrix->cols, n, bias);
+    p->kernels->matmul_bf16 (y, p->ldy, x, p->inputs->ldx, m, w, p->cols, n, bias);
 }
 
 static void
 multiply_job (gsize job, guint thread, gpointer user_data)
 {
   const Product *p = user_data;
-  /* Neighbouring jobs share their rows of x, which stay in the cache from one to the next. */
-  gsize first_x = job / p->n_groups * p->x_block;
-  gsize m = MIN (p->x_block, p->inputs->n - first_x);
-  gsize first = job % p->n_groups * p->panels_per_job;
-  gsize end = MIN (first + p->panels_per_job, vlm_matrix_get_n_panels (p->matrix));
-  gsize panel;
+  const Plan *plan = p->plans;
+  gsize first_x, m, panel, end;
 
-  for (panel = first; panel < end; panel++)
-    multiply_panel (p, panel, first_x, m);
+  for (; job >= plan->n_jobs; plan++)
+    job -= plan->n_jobs;
+  /* Neighbouring jobs share their rows of x, which stay in the cache from one to the next. */
+  first_x = job / plan->n_groups * plan->x_block;
+  m = MIN (plan->x_block, p->inputs->n - first_x);
+  panel = job % plan->n_groups * plan->panels_per_job;
+  end = MIN (panel + plan->panels_per_job, plan->n_panels);
+  for (; panel < end; panel++)
+    multiply_panel (p, plan, panel, first_x, m);
 }
 
 /* Rows of x for one job: as few blocks as the cache allows, of nearly equal height. */
 static gsize
-choose_x_block (const VlmMatrix *matrix, gsize m)
+choose_x_block (VlmDType dtype, gsize cols, gsize m)
 {
   gsize most, n_blocks;
 
-  if (matrix->dtype == VLM_DTYPE_QUANTISED)
-    most = CLAMP (X_BLOCK_BYTES_ROUNDED / matrix->cols, X_BLOCK_MIN, X_BLOCK_MAX_ROUNDED);
+  if (dtype == VLM_DTYPE_QUANTISED)
+    most = CLAMP (X_BLOCK_BYTES_ROUNDED / cols, X_BLOCK_MIN, X_BLOCK_MAX_ROUNDED);
   else
-    most = CLAMP (X_BLOCK_BYTES / (matrix->cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
+    most = CLAMP (X_BLOCK_BYTES / (cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
   most = most / X_BLOCK_STEP * X_BLOCK_STEP;
   n_blocks = (m + most - 1) / most;
   return MIN (((m + n_blocks - 1) / n_blocks + X_BLOCK_STEP - 1) / X_BLOCK_STEP * X_BLOCK_STEP, m);
+}
+
+static void
+make_plan (Plan *plan, const VlmMatrixPart *part, gsize cols, const VlmInputs *inputs)
+{
+  gsize panel_work;
+
+  plan->part = part;
+  plan->n_panels = vlm_matrix_part_get_n_panels (part);
+  plan->x_block = choose_x_block (part->dtype, cols, inputs->n);
+  panel_work = plan->x_block * cols * part->panel;
+  plan->panels_per_job = MIN (JOB_MULTIPLY_ADDS / panel_work, plan->n_panels / LEAST_JOBS);
+  plan->panels_per_job = MAX (plan->panels_per_job, 1);
+  plan->n_groups = (plan->n_panels + plan->panels_per_job - 1) / plan->panels_per_job;
+  plan->n_jobs = plan->n_groups * ((inputs->n + plan->x_block - 1) / plan->x_block);
+  if (part->dtype == VLM_DTYPE_QUANTISED) {
+    plan->rounded = vlm_inputs_find_rounded (inputs, part->input_group);
+    g_assert (plan->rounded != NULL);
+  }
 }
 
 gboolean
 vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
     const gfloat *bias, const VlmInputs *inputs, gfloat *y, gsize ldy)
 {
-  Product p = { matrix, kernels, bias, inputs, y, ldy, 0, 0, 0 };
-  gsize n_panels = vlm_matrix_get_n_panels (matrix);
-  gsize panel_work;
+  Product p = { kernels, bias, inputs, matrix->cols, y, ldy, { { 0 } } };
+  gsize n_jobs = 0;
+  guint i;
 
   if (inputs->n == 0)
     return TRUE;
-  p.x_block = choose_x_block (matrix, inputs->n);
-  panel_work = p.x_block * matrix->cols * matrix->panel;
-  p.panels_per_job = MIN (JOB_MULTIPLY_ADDS / panel_work, n_panels / LEAST_JOBS);
-  p.panels_per_job = MAX (p.panels_per_job, 1);
-  p.n_groups = (n_panels + p.panels_per_job - 1) / p.panels_per_job;
-
-  return vlm_team_run (
-      team, p.n_groups * ((inputs->n + p.x_block - 1) / p.x_block), multiply_job, &p);
+  for (i = 0; i < matrix->n_parts; i++) {
+    make_plan (&p.plans[i], &matrix->parts[i], matrix->cols, inputs);
+    n_jobs += p.plans[i].n_jobs;
+  }
+  return vlm_team_run (team, n_jobs, multiply_job, &p);
 }

@@ -53,49 +53,25 @@ vlm_model_unref (VlmModel *model)
     model_free (model);
 }
 
-/* name is what path is called within the model. */
 static void
-append_file_state (GString *key, const gchar *path, const gchar *name)
+append_file_state (GString *key, const gchar *path)
 {
+  g_autofree gchar *canonical = g_canonicalize_filename (path, NULL);
   GStatBuf st;
 
   if (g_stat (path, &st) == 0)
-    g_string_append_printf (key, "|%s:%" G_GINT64_FORMAT ":%" G_GINT64_FORMAT ".%09ld", name,
+    g_string_append_printf (key, "|%s:%" G_GINT64_FORMAT ":%" G_GINT64_FORMAT ".%09ld", canonical,
         (gint64) st.st_size, (gint64) st.st_mtim.tv_sec, (long) st.st_mtim.tv_nsec);
 }
 
-static gint
-compare_names (gconstpointer a, gconstpointer b)
-{
-  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
-}
-
-/* Every file that a model may be read from: its settings and all of its weights. */
-static void
-append_directory_state (GString *key, const gchar *directory)
-{
-  g_autoptr (GDir) dir = g_dir_open (directory, 0, NULL);
-  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
-  const gchar *name;
-  guint i;
-
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
-    if (g_str_has_suffix (name, ".json") || g_str_has_suffix (name, ".safetensors"))
-      g_ptr_array_add (names, g_strdup (name));
-  }
-  g_ptr_array_sort (names, compare_names);
-  for (i = 0; i < names->len; i++) {
-    g_autofree gchar *path = g_build_filename (directory, names->pdata[i], NULL);
-
-    append_file_state (key, path, names->pdata[i]);
-  }
-}
-
-/* What makes two loads the same: canonical path, size and time of its files, options, level. */
+/* What makes two loads the same: canonical path, size and time of its files, precision, level. */
 static gchar *
-make_key (const gchar *path, const VlmLoadOptions *options, VlmCpuLevel level)
+make_key (const VlmModelFiles *files, const VlmLoadOptions *options, VlmCpuLevel level)
 {
+  g_autoptr (GPtrArray) paths = vlm_model_files_list_paths (files);
+  const gchar *path = vlm_model_files_get_path (files);
   GString *key = g_string_new (NULL);
+  guint i;
 
   if (g_str_has_prefix (path, "resource://")) {
     g_string_append (key, path);
@@ -103,13 +79,10 @@ make_key (const gchar *path, const VlmLoadOptions *options, VlmCpuLevel level)
     g_autofree gchar *canonical = g_canonicalize_filename (path, NULL);
 
     g_string_append (key, canonical);
-    if (g_file_test (canonical, G_FILE_TEST_IS_DIR))
-      append_directory_state (key, canonical);
-    else
-      append_file_state (key, canonical, "");
   }
-  g_string_append_printf (
-      key, "|%d|%s", options != NULL ? options->precision : 0, vlm_cpu_level_name (level));
+  for (i = 0; i < paths->len; i++)
+    append_file_state (key, paths->pdata[i]);
+  g_string_append_printf (key, "|%d|%s", options->precision, vlm_cpu_level_name (level));
   return g_string_free (key, FALSE);
 }
 
@@ -127,9 +100,10 @@ find_longest_token (const VlmTokenizer *tokenizer)
 }
 
 static VlmModel *
-model_load (const gchar *path, VlmPrecision precision, VlmCpuLevel level, VlmProgressFunc progress,
-    gpointer user_data, GCancellable *cancellable, GError **error)
+model_load (VlmModelFiles *files, const VlmLoadOptions *options, VlmCpuLevel level,
+    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error)
 {
+  const gchar *path = vlm_model_files_get_path (files);
   VlmModel *model = g_new0 (VlmModel, 1);
   VlmCheckpoint *checkpoint = NULL;
 
@@ -143,12 +117,12 @@ model_load (const gchar *path, VlmPrecision precision, VlmCpuLevel level, VlmPro
     goto failed;
   }
 
-  checkpoint = vlm_checkpoint_open (path, error);
+  checkpoint = vlm_checkpoint_new (files, error);
   if (checkpoint == NULL || !vlm_checkpoint_find_chat (checkpoint, &model->chat_tokens, error)
       || g_cancellable_set_error_if_cancelled (cancellable, error))
     goto failed;
-  model->weights = vlm_weights_load (
-      checkpoint, &model->kernels, precision, progress, user_data, cancellable, error);
+  model->weights = vlm_weights_load (checkpoint, &model->kernels, options->precision,
+      options->n_threads, progress, user_data, cancellable, error);
   if (model->weights == NULL)
     goto failed;
   model->config = checkpoint->config;
@@ -199,14 +173,22 @@ VlmModel *
 vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFunc progress,
     gpointer user_data, GCancellable *cancellable, GError **error)
 {
+  static const VlmLoadOptions defaults = { 0 };
+  g_autoptr (VlmModelFiles) files = NULL;
   g_autofree gchar *key = NULL;
   VlmCpuLevel level;
   VlmModel *model;
   gboolean mine = FALSE;
 
-  if (!vlm_cpu_level_choose (&level, error) || !vlm_model_check_path (path, error))
+  if (options == NULL)
+    options = &defaults;
+
+  if (!vlm_cpu_level_choose (&level, error))
     return NULL;
-  key = make_key (path, options, level);
+  files = vlm_checkpoint_open_files (path, options->mmproj, error);
+  if (files == NULL)
+    return NULL;
+  key = make_key (files, options, level);
 
   g_mutex_lock (&registry_lock);
   model = find_or_claim (key, &mine, cancellable, error);
@@ -214,8 +196,7 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   if (!mine)
     return model;
 
-  model = model_load (path, options != NULL ? options->precision : VLM_PRECISION_AUTO, level,
-      progress, user_data, cancellable, error);
+  model = model_load (files, options, level, progress, user_data, cancellable, error);
 
   g_mutex_lock (&registry_lock);
   if (model != NULL) {
@@ -242,7 +223,7 @@ vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
   info->n_parameters = model->weights->n_parameters;
   info->weight_bytes = model->weights->n_bytes;
   info->token_bytes = model->weights->token_bytes;
-  info->fast = model->weights->layers[0].down->dtype == VLM_DTYPE_QUANTISED;
+  info->fast = vlm_matrix_has_integers (model->weights->layers[0].down);
   info->hidden_size = config->text.hidden_size;
   info->n_layers = config->text.n_layers;
   info->vocab_size = config->text.vocab_size;

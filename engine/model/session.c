@@ -127,8 +127,9 @@ plan_images (Answer *answer, GError **error)
 
   if (request->n_images > 0 && !answer->model->config.has_vision) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
-        "%s is a text model and cannot look at pictures, but %u were given", answer->model->path,
-        request->n_images);
+        "%s is a text model and cannot look at pictures, but %u were given (the vision part of a "
+        "GGUF model lies beside it, or is what mmproj names)",
+        answer->model->path, request->n_images);
     return FALSE;
   }
   answer->layouts = g_new0 (VlmLayout, MAX (request->n_images, 1));

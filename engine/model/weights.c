@@ -169,7 +169,8 @@ count_token_bytes (const VlmWeights *weights, guint n_layers)
 
 VlmWeights *
 vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels, VlmPrecision precision,
-    VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable, GError **error)
+    guint n_threads, VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable,
+    GError **error)
 {
   VlmWeights *weights = g_new0 (VlmWeights, 1);
   VlmMatrixLoader loader = { checkpoint->tensors, kernels, precision, NULL, NULL, cancellable };
@@ -180,7 +181,7 @@ vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels, VlmPreci
   if (checkpoint->config.has_vision)
     weights->vision_layers = g_new0 (VlmVisionLayer, checkpoint->config.vision.n_layers);
   loader.slab = weights->slab = vlm_slab_new ();
-  loader.team = vlm_team_new (0, cancellable);
+  loader.team = vlm_team_new (n_threads, cancellable);
   bindings = vlm_bindings_new (checkpoint, weights, cancellable, error);
   ok = bindings && load_all (weights, &loader, bindings, progress, user_data, error);
   vlm_team_free (loader.team);

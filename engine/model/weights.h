@@ -60,11 +60,12 @@ typedef struct
  * (feed-forward rows, tied head, projector norm) are cross-checked first.
  * Errors: VLM_ERROR_FORMAT naming the tensor with the expected and the found shape, for a missing,
  * surplus or misshapen tensor; those of reading. precision says what the matrices become, see
- * vlm_matrix_load (). progress may be NULL. (transfer full)
+ * vlm_matrix_load (); n_threads pack them, 0: as many as CPUs may be used. progress may be NULL.
+ * (transfer full)
  */
 VlmWeights *vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels,
-    VlmPrecision precision, VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable,
-    GError **error);
+    VlmPrecision precision, guint n_threads, VlmProgressFunc progress, gpointer user_data,
+    GCancellable *cancellable, GError **error);
 
 void vlm_weights_free (VlmWeights *weights, const VlmConfig *config);
 

@@ -6,6 +6,7 @@
 #include "tokenizer.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #include "alphabet.h"
 #include "detokenizer.h"
@@ -32,6 +33,17 @@ clear_replacement (gpointer data)
   g_free (replacement->to);
 }
 
+/* With a seed of this process, which keeps a file from choosing words that all meet in one place. */
+static guint
+hash_text (gconstpointer text)
+{
+  static gsize seed = 0;
+
+  if (g_once_init_enter (&seed))
+    g_once_init_leave (&seed, g_random_int () | 1);
+  return (guint) XXH3_64bits_withSeed (text, strlen (text), seed);
+}
+
 VlmTokenizer *
 vlm_tokenizer_new (void)
 {
@@ -39,8 +51,8 @@ vlm_tokenizer_new (void)
 
   g_atomic_ref_count_init (&tokenizer->references);
   tokenizer->strings = g_string_chunk_new (4096);
-  tokenizer->vocabulary = g_hash_table_new (g_str_hash, g_str_equal);
-  tokenizer->added_ids = g_hash_table_new (g_str_hash, g_str_equal);
+  tokenizer->vocabulary = g_hash_table_new (hash_text, g_str_equal);
+  tokenizer->added_ids = g_hash_table_new (hash_text, g_str_equal);
   tokenizer->replacements = g_array_new (FALSE, FALSE, sizeof (VlmReplacement));
   g_array_set_clear_func (tokenizer->replacements, clear_replacement);
   tokenizer->patterns = g_ptr_array_new_with_free_func ((GDestroyNotify) vlm_pattern_free);

@@ -12,6 +12,7 @@
 /* Registers: 16 sums, 2 pairs of rows, the rest for weights. With 24 sums gcc 12 spills some. */
 #define INT_ROWS 4
 #define INT_PANEL 16
+#define INT_COLUMNS INT_PANEL
 #define INT_INNER 8
 
 typedef vi IntSums[INT_ROWS / 2][INT_PANEL / 2];

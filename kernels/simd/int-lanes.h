@@ -13,7 +13,14 @@
 #include "int-values.h"
 
 #define INT_INNER 4
-#define INT_PANEL (INT_VECTORS * VF_LANES)
+#define INT_COLUMNS (INT_VECTORS * VF_LANES)
+
+#ifndef INT_PANEL
+#define INT_PANEL INT_COLUMNS
+#endif
+
+/* Bytes of INT_INNER values of all columns. */
+#define INT_LANE_BYTES (INT_PANEL * INT_INNER)
 
 typedef vi IntSums[INT_ROWS][INT_VECTORS];
 
@@ -47,7 +54,7 @@ int_high_bits (vi high, unsigned bits, int lane)
 vlm_always_inline void
 int_widen_step (uint8_t *wide, const uint8_t *low, const uint8_t *high, unsigned bits, int is_odd)
 {
-  const size_t stride = INT_VECTORS * sizeof (vi);
+  const size_t stride = INT_LANE_BYTES;
   vi pairs[2] = { vi_load (low), vi_load (low + stride) }, more = vi_set1 (0);
   int lane;
 
@@ -73,9 +80,9 @@ int_widen_bits (uint8_t *wide, const IntSmallValues *from, size_t len, unsigned 
 
   for (l = from->at; l < from->at + len; l += VLM_K_STEP) {
     VLM_UNROLL
-    for (v = 0; v < INT_VECTORS; v++) {
-      int_widen_step (wide + v * sizeof (vi), from->low + (l / 8 * INT_VECTORS + v) * sizeof (vi),
-          from->high + (l / unit * INT_VECTORS + v) * sizeof (vi), bits, l % unit != 0);
+    for (v = 0; v < INT_LANE_BYTES; v += sizeof (vi)) {
+      int_widen_step (wide + v, from->low + l / 8 * INT_LANE_BYTES + v,
+          from->high + l / unit * INT_LANE_BYTES + v, bits, l % unit != 0);
     }
     wide += VLM_K_STEP * INT_PANEL;
   }
@@ -88,39 +95,11 @@ int_load_weights (const uint8_t *w, int lane, size_t v, IntValues values)
   vi pairs;
 
   if (values != INT_NIBBLES)
-    return vi_load (w + ((size_t) lane * INT_VECTORS + v) * sizeof (vi));
+    return vi_load (w + (size_t) lane * INT_LANE_BYTES + v * sizeof (vi));
 
-  pairs = vi_load (w + ((size_t) lane / 2 * INT_VECTORS + v) * sizeof (vi));
+  pairs = vi_load (w + (size_t) lane / 2 * INT_LANE_BYTES + v * sizeof (vi));
   return lane % 2 == 0 ? vi_low_nibbles (pairs) : vi_high_nibbles (pairs);
 }
-
-#ifdef INT_SIZES_STEP
-/* Only sizes of weights stay in registers; the weights themselves are a factor from memory. */
-vlm_always_inline void
-int_step_sizes (IntSums sum, const va *x, size_t rows, const uint8_t *w)
-{
-  vi sizes[INT_VECTORS];
-  size_t r, v;
-  int lane;
-
-  VLM_UNROLL
-  for (lane = 0; lane < 4; lane++) {
-    VLM_UNROLL
-    for (v = 0; v < INT_VECTORS; v++)
-      sizes[v] = vi_load_size (w + v * sizeof (vi));
-    VLM_UNROLL
-    for (r = 0; r < rows; r++) {
-      vi four = vi_broadcast (x[r] + 4 * lane);
-
-      VLM_UNROLL
-      for (v = 0; v < INT_VECTORS; v++)
-        sum[r][v] = vi_dot_size (sum[r][v], sizes[v], four, w + v * sizeof (vi));
-    }
-    VLM_KEEP_ORDER ();
-    w += INT_VECTORS * sizeof (vi);
-  }
-}
-#else
 
 /* Four values of k, number lane of the step. */
 vlm_always_inline void
@@ -152,7 +131,6 @@ int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValu
     VLM_KEEP_ORDER ();
   }
 }
-#endif
 
 #ifdef INT_SMALL_STEP
 /* Products of small values add up in 16 bits: a step of one vector of columns at a time. */
@@ -189,11 +167,7 @@ int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *
     return;
   }
 #endif
-#ifdef INT_SIZES_STEP
-  int_step_sizes (sum, x, rows, w);
-#else
   int_step_lanes (sum, x, rows, w, values);
-#endif
 }
 
 #endif

@@ -10,10 +10,8 @@
 
 #include "int-tiles.h"
 
-/* Rows that share a piece of the panel, and its length along k: with the sums they fill three
- * quarters of a first-level cache. */
+/* Rows that share a piece of the panel. */
 #define INT_BLOCK_ROWS 72
-#define INT_PIECE 128
 
 /* The room that a piece may take. */
 typedef struct

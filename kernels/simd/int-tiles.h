@@ -14,10 +14,11 @@
 
 #include "int-values.h"
 
-/* As in matmul.h: one token's weights come from memory. */
-#define INT_PREFETCH_BYTES 4096
+/* As in matmul.h: one token's weights come from memory. Tiles that are narrower than the panel pass
+ * over it as much faster. */
+#define INT_PREFETCH_BYTES ((size_t) 4096 * (INT_PANEL / INT_COLUMNS))
 
-#define INT_PANEL_VECTORS (INT_PANEL / VF_LANES)
+#define INT_TILE_VECTORS (INT_COLUMNS / VF_LANES)
 
 typedef float IntRow[INT_PANEL];
 typedef int32_t IntPart[INT_PANEL];
@@ -26,13 +27,31 @@ typedef int32_t IntPart[INT_PANEL];
 typedef struct
 {
   IntRow *sums;
-  IntPart *parts; /* of a group that is longer than pieces */
+  IntPart *parts; /* of a group that is longer than what is taken at once */
   const int8_t *q;
   size_t ldq;
   const float *x_scale; /* ldg apart */
   const int32_t *x_sum; /* the same */
   size_t ldg;
 } IntRows;
+
+/* What the rows of a tile add up to. */
+typedef struct
+{
+  IntRow sums[INT_ROWS];
+  IntPart parts[INT_ROWS];
+} IntTotals;
+
+/* Activations of one group, or a part of it, as the steps of a tile take them. */
+typedef struct
+{
+  const int8_t *q;
+  size_t ldq;
+  int32_t start[INT_ROWS]; /* what the integer sums of a row begin with */
+#ifdef INT_ALTERNATE
+  int8_t ready[INT_ROWS][2 * INT_PIECE];
+#endif
+} IntFactors;
 
 /* Groups, or a part of one, made ready for a block of rows. */
 typedef struct
@@ -55,8 +74,8 @@ typedef struct
   size_t ldy, n;
 } IntOutput;
 
-typedef void (*IntTile) (
-    IntRow *sums, const VlmActivations *x, size_t first, const uint8_t *w, const IntOutput *output);
+typedef void (*IntTile) (IntTotals *totals, const VlmActivations *x, size_t first, const uint8_t *w,
+    const IntOutput *output);
 typedef void (*IntPieceTile) (const IntRows *rows, const IntPiece *piece);
 
 /* Bytes of len values of all columns. */
@@ -66,29 +85,75 @@ int_w_bytes (IntValues values, size_t len)
   return INT_PANEL * (values == INT_NIBBLES ? len / 2 : len);
 }
 
+/* Of those bytes of a panel, what a tile reads. */
 vlm_always_inline void
 int_prefetch (const uint8_t *w, size_t bytes)
 {
   size_t i;
 
   VLM_UNROLL
-  for (i = 0; i < bytes; i += 64)
-    __builtin_prefetch (w + INT_PREFETCH_BYTES + i);
+  for (i = 0; i < bytes; i += 64) {
+    if (i % (INT_PANEL * INT_INNER) < INT_COLUMNS * INT_INNER)
+      __builtin_prefetch (w + INT_PREFETCH_BYTES + i);
+  }
+}
+
+vlm_always_inline void
+int_prefetch_scales (const uint8_t *halves)
+{
+  size_t i;
+
+  VLM_UNROLL
+  for (i = 0; i < INT_PANEL * sizeof (uint16_t); i += 64)
+    __builtin_prefetch (halves + INT_PREFETCH_BYTES + i);
+}
+
+/* Values that have bias in them. */
+vlm_always_inline void
+int_take_factors (IntFactors *factors, const IntRows *x, size_t rows, int32_t bias)
+{
+  size_t r;
+
+  factors->q = x->q;
+  factors->ldq = x->ldq;
+  VLM_UNROLL
+  for (r = 0; r < rows; r++)
+    factors->start[r] = bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0;
+}
+
+vlm_always_inline void
+int_start_group (
+    IntFactors *factors, const IntRows *x, size_t rows, size_t len, int32_t bias, IntValues values)
+{
+#ifdef INT_ALTERNATE
+  if (values == INT_BYTES) {
+    factors->q = factors->ready[0];
+    factors->ldq = sizeof factors->ready[0];
+    int_alternate (factors->ready, factors->start, x->q, x->ldq, rows, len);
+    return;
+  }
+#endif
+  (void) len;
+  (void) values;
+  int_take_factors (factors, x, rows, bias);
 }
 
 /* The integer sums of one group. */
 vlm_always_inline void
-int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t len, const uint8_t *w,
-    int32_t bias, IntValues values, int is_streamed)
+int_sum_group (IntSums sum, const IntFactors *x, size_t rows, size_t len, const uint8_t *w,
+    IntValues values, int is_streamed)
 {
   const size_t step = int_w_bytes (values, VLM_K_STEP);
   const int8_t *q = x->q, *end = q + len;
   const size_t ldq = x->ldq;
   size_t r;
 
+  /* Or compilers keep what rows begin with in registers, from one run of columns to the next. */
+  if (INT_COLUMNS < INT_PANEL)
+    __asm__("" : "+r"(x));
   VLM_UNROLL
   for (r = 0; r < rows; r++)
-    int_start_row (sum, r, bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0);
+    int_start_row (sum, r, x->start[r]);
   do {
     if (is_streamed)
       int_prefetch (w, step);
@@ -100,7 +165,7 @@ int_sum_group (IntSums sum, const IntRows *x, size_t rows, size_t len, const uin
 
 /* Adds a group to the sums in memory. Without w_scales only those of the activations count. */
 vlm_always_inline void
-int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales)
+int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales, size_t column)
 {
   const float *x_scales = x->x_scale;
   const size_t ldg = x->ldg;
@@ -114,8 +179,8 @@ int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales)
     vf x_scale = vf_set1 (x_scales[r * ldg]);
 
     VLM_UNROLL
-    for (v = 0; v < INT_PANEL_VECTORS; v++) {
-      float *out = sums[r] + v * VF_LANES;
+    for (v = 0; v < INT_TILE_VECTORS; v++) {
+      float *out = sums[r] + column + v * VF_LANES;
       vf factor = w_scales != NULL ? vf_mul (x_scale, w_scales[v]) : x_scale;
 
       vf_store (out, vf_fma (vi_to_vf (int_row (sum, r, v)), factor, vf_load (out)));
@@ -125,8 +190,8 @@ int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales)
 
 /* The same with minimums. Scales stay in memory too, or registers would not suffice. */
 vlm_always_inline void
-int_end_group_min (
-    IntSums sum, const IntRows *x, size_t rows, const float *scales, const float *mins)
+int_end_group_min (IntSums sum, const IntRows *x, size_t rows, const float *scales,
+    const float *mins, size_t column)
 {
   const size_t ldg = x->ldg;
   IntRow *sums = x->sums;
@@ -138,27 +203,27 @@ int_end_group_min (
     float x_scale = x->x_scale[r * ldg], total = x_scale * (float) x->x_sum[r * ldg];
 
     VLM_UNROLL
-    for (v = 0; v < INT_PANEL; v += VF_LANES) {
-      vf dot = vi_to_vf (int_row (sum, r, v / VF_LANES));
-      vf factor = vf_mul (vf_set1 (x_scale), vf_load (scales + v));
-      vf value = vf_fma (dot, factor, vf_load (sums[r] + v));
+    for (v = 0; v < INT_TILE_VECTORS; v++) {
+      const size_t c = column + v * VF_LANES;
+      vf factor = vf_mul (vf_set1 (x_scale), vf_load (scales + c));
+      vf value = vf_fma (vi_to_vf (int_row (sum, r, v)), factor, vf_load (sums[r] + c));
 
-      vf_store (sums[r] + v, vf_fma (vf_set1 (total), vf_load (mins + v), value));
+      vf_store (sums[r] + c, vf_fma (vf_set1 (total), vf_load (mins + c), value));
     }
   }
 }
 
 /* The same for integers alone. */
 vlm_always_inline void
-int_end_part (IntSums sum, const IntRows *x, size_t rows)
+int_end_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 {
   size_t r, v;
 
   VLM_UNROLL
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
-    for (v = 0; v < INT_PANEL_VECTORS; v++) {
-      uint8_t *out = (uint8_t *) (x->parts[r] + v * VF_LANES);
+    for (v = 0; v < INT_TILE_VECTORS; v++) {
+      uint8_t *out = (uint8_t *) (x->parts[r] + column + v * VF_LANES);
 
       vi_store (out, vi_add (int_row (sum, r, v), vi_load (out)));
     }
@@ -195,43 +260,142 @@ int_expect_row (const IntOutput *output, size_t r)
     __builtin_prefetch (output->y + r * output->ldy + j, 1);
 }
 
+/* As much of a group as is taken at once. */
+vlm_always_inline size_t
+int_most_values (IntValues values)
+{
+#ifdef INT_ALTERNATE
+  if (values == INT_BYTES)
+    return INT_PIECE;
+#endif
+  (void) values;
+  return SIZE_MAX;
+}
+
+/* The sums of a part of a group wait in memory for the next one. */
+vlm_always_inline void
+int_keep_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
+{
+  size_t r, v;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_TILE_VECTORS; v++)
+      vi_store ((uint8_t *) (x->parts[r] + column + v * VF_LANES), int_row (sum, r, v));
+  }
+}
+
+vlm_always_inline void
+int_add_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
+{
+#ifdef INT_ALTERNATE
+  size_t r, v;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < INT_TILE_VECTORS; v++)
+      sum[r][v] =
+          vi_add (sum[r][v], vi_load ((const uint8_t *) (x->parts[r] + column + v * VF_LANES)));
+  }
+#else
+  (void) sum, (void) x, (void) rows, (void) column;
+#endif
+}
+
+/* The rows of a tile with all columns, at one group. With halves the scales stand before it. */
+vlm_always_inline void
+int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w, IntValues values,
+    int has_halves, int is_streamed)
+{
+  const uint16_t *halves = (const uint16_t *) w;
+  const size_t most = int_most_values (values);
+  IntRows x = *group;
+  IntFactors factors;
+  size_t at, n, column, v;
+
+  if (has_halves)
+    w += INT_PANEL * sizeof (uint16_t);
+  for (at = 0; at < len; at += n) {
+    n = len - at < most ? len - at : most;
+    int_start_group (&factors, &x, rows, n, values == INT_NIBBLES ? 8 : INT_BIAS, values);
+    for (column = 0; column < INT_PANEL; column += INT_COLUMNS) {
+      vf scales[INT_TILE_VECTORS];
+      IntSums sum;
+
+      int_sum_group (sum, &factors, rows, n, w + column * INT_INNER, values, is_streamed);
+      if (at > 0)
+        int_add_part (sum, &x, rows, column);
+      if (at + n < len) {
+        int_keep_part (sum, &x, rows, column);
+        continue;
+      }
+      VLM_UNROLL
+      for (v = 0; has_halves && v < INT_TILE_VECTORS; v++)
+        scales[v] = vf_load_f16 (halves + column + v * VF_LANES);
+      int_end_group (sum, &x, rows, has_halves ? scales : NULL, column);
+    }
+    x.q += n;
+    w += int_w_bytes (values, n);
+  }
+}
+
 /*
  * All groups of the rows of one tile; halves stand before those of a panel that has them. With each
  * group one row of the output is called for: all at once, they would hold up the weights.
  */
 vlm_always_inline void
-int_tile (IntRow *sums, const VlmActivations *activations, size_t first, size_t rows,
+int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, size_t rows,
     const uint8_t *w, const IntOutput *output, IntValues values, int has_halves)
 {
-  const int32_t bias = values == INT_NIBBLES ? 8 : INT_BIAS;
-  IntRows x = int_rows_from (sums, NULL, activations, first);
-  size_t left = vlm_padded_k (activations->k), row = 0, v;
+  IntRows x = int_rows_from (totals->sums, totals->parts, activations, first);
+  size_t left = vlm_padded_k (activations->k), row = 0;
 
-  int_clear (sums, rows);
+  int_clear (totals->sums, rows);
   while (left > 0) {
     size_t len = left < activations->group ? left : activations->group;
-    const uint16_t *halves = (const uint16_t *) w;
-    vf scales[INT_PANEL_VECTORS];
-    IntSums sum;
 
     do {
       if (row < rows)
         int_expect_row (output, row++);
     } while (left == len && row < rows);
     if (has_halves && first == 0)
-      int_prefetch (w, INT_PANEL * sizeof (uint16_t));
-    if (has_halves)
-      w += INT_PANEL * sizeof (uint16_t);
-    int_sum_group (sum, &x, rows, len, w, bias, values, first == 0);
-    VLM_UNROLL
-    for (v = 0; has_halves && v < INT_PANEL_VECTORS; v++)
-      scales[v] = vf_load_f16 (halves + v * VF_LANES);
-    int_end_group (sum, &x, rows, has_halves ? scales : NULL);
+      int_prefetch_scales (w);
+    int_tile_group (&x, rows, len, w, values, has_halves, first == 0);
     x.q += len;
     x.x_scale++;
     x.x_sum++;
+    w += has_halves ? INT_PANEL * sizeof (uint16_t) : 0;
     w += int_w_bytes (values, len);
     left -= len;
+  }
+}
+
+/* The rows of a tile with all columns at one group of a piece, or at all of it. */
+vlm_always_inline void
+int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, const float *scales,
+    const float *mins, const IntPiece *piece, IntValues values)
+{
+  IntFactors factors;
+  size_t column, v;
+
+  int_start_group (&factors, x, rows, len, piece->bias, values);
+  for (column = 0; column < INT_PANEL; column += INT_COLUMNS) {
+    vf w_scales[INT_TILE_VECTORS];
+    IntSums sum;
+
+    int_sum_group (sum, &factors, rows, len, w + column * INT_INNER, values, 0);
+    if (piece->is_part) {
+      int_end_part (sum, x, rows, column);
+    } else if (mins != NULL) {
+      int_end_group_min (sum, x, rows, scales, mins, column);
+    } else {
+      VLM_UNROLL
+      for (v = 0; v < INT_TILE_VECTORS; v++)
+        w_scales[v] = vf_load (scales + column + v * VF_LANES);
+      int_end_group (sum, x, rows, w_scales, column);
+    }
   }
 }
 
@@ -240,42 +404,28 @@ int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntVal
 {
   const float *scales = piece->scales, *mins = piece->mins;
   const uint8_t *w = piece->w;
-  size_t left = piece->len, v;
+  size_t left = piece->len;
   IntRows x = *first;
 
   do {
     size_t len = left < piece->group ? left : piece->group;
-    vf w_scales[INT_PANEL_VECTORS];
-    IntSums sum;
 
-    int_sum_group (sum, &x, rows, len, w, piece->bias, values, 0);
-    if (piece->is_part) {
-      int_end_part (sum, &x, rows);
-      return;
-    }
-    if (mins != NULL) {
-      int_end_group_min (sum, &x, rows, scales, mins);
-      mins += INT_PANEL;
-    } else {
-      VLM_UNROLL
-      for (v = 0; v < INT_PANEL_VECTORS; v++)
-        w_scales[v] = vf_load (scales + v * VF_LANES);
-      int_end_group (sum, &x, rows, w_scales);
-    }
+    int_piece_group (&x, rows, len, w, scales, mins, piece, values);
     x.q += len;
     x.x_scale++;
     x.x_sum++;
     w += piece->stride;
     scales += piece->lds;
+    mins += mins != NULL ? INT_PANEL : 0;
     left -= len;
   } while (left > 0);
 }
 
 #define DEFINE_INT_TILE(name, rows, values, has_halves)                                            \
-  static __attribute__ ((noinline)) void name##_tile_##rows (IntRow *sums,                         \
+  static __attribute__ ((noinline)) void name##_tile_##rows (IntTotals *totals,                    \
       const VlmActivations *x, size_t first, const uint8_t *w, const IntOutput *output)            \
   {                                                                                                \
-    int_tile (sums, x, first, rows, w, output, values, has_halves);                                \
+    int_tile (totals, x, first, rows, w, output, values, has_halves);                              \
   }
 
 #define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_BYTES, 0)

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Values of k of a panel that are made ready at once: with the sums of INT_BLOCK_ROWS rows they
+ * fill three quarters of a first-level cache. */
+#define INT_PIECE 128
+
 /* What a tile multiplies with. */
 typedef enum
 {

@@ -15,6 +15,10 @@
 #include "int-tiles.h"
 #include "rest.h"
 
+#ifndef INT_FLIP
+#define INT_FLIP INT_BIAS
+#endif
+
 /* So few rows are not worth making pieces ready where the panel can be taken as it is. */
 #define INT_FEW_ROWS 12
 
@@ -72,10 +76,10 @@ int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivatio
   for (; n_tiles > 0; n_tiles--) {
     size_t rows = (m - first + n_tiles - 1) / n_tiles;
     const IntOutput output = { y + first * ldy, ldy, n };
-    IntRow sums[INT_ROWS];
+    IntTotals totals;
 
-    tiles[rows - 1](sums, x, first, values, &output);
-    int_store_rows (y + first * ldy, ldy, (const IntRow *) sums, rows, n, scales, bias);
+    tiles[rows - 1](&totals, x, first, values, &output);
+    int_store_rows (y + first * ldy, ldy, (const IntRow *) totals.sums, rows, n, scales, bias);
     first += rows;
   }
 }
@@ -244,7 +248,7 @@ int_fill (VlmKernels *kernels)
 {
   kernels->int_panel = INT_PANEL;
   kernels->int_inner = INT_INNER;
-  kernels->int_flip = INT_BIAS;
+  kernels->int_flip = INT_FLIP;
   kernels->matmul_int = simd_matmul_int;
 }
 

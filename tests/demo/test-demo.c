@@ -204,7 +204,7 @@ test_patterns (void)
 static void
 convert (VlmWeightType type, const gchar *path)
 {
-  VlmConvertOptions options = { type, VLM_WEIGHT_AUTO, FALSE, 0 };
+  VlmConvertOptions options = { type, VLM_WEIGHT_AUTO, FALSE, 0, NULL };
   GError *error = NULL;
 
   vlm_model_convert (g_getenv ("VLM_DEMO_MODEL"), path, &options, NULL, NULL, NULL, &error);
@@ -214,7 +214,7 @@ convert (VlmWeightType type, const gchar *path)
 static void
 load_model (const gchar *folder)
 {
-  VlmLoadOptions options = { form->precision };
+  VlmLoadOptions options = { .precision = form->precision };
   g_autofree gchar *path = g_build_filename (folder, "model.slm", NULL);
   const gchar *source = path;
   GError *error = NULL;

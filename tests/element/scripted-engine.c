@@ -25,7 +25,7 @@ static gboolean loading_held;
 static gboolean captions_held;
 static guint permits;
 static guint failures;
-static guint begun, done, cancelled, alive, loaded;
+static guint begun, done, cancelled, alive, loaded, load_threads;
 static gint64 time_taken, word_pause;
 static gboolean time_busy;
 static const gchar *const *words_said;
@@ -44,7 +44,7 @@ scripted_reset (void)
 {
   g_mutex_lock (&lock);
   loading_held = captions_held = FALSE;
-  permits = failures = begun = done = cancelled = loaded = 0;
+  permits = failures = begun = done = cancelled = loaded = load_threads = 0;
   time_taken = word_pause = 0;
   words_said = NULL;
   g_clear_pointer (&picture, g_bytes_unref);
@@ -143,6 +143,12 @@ scripted_count_loaded (void)
 }
 
 guint
+scripted_get_load_threads (void)
+{
+  return read_count (&load_threads);
+}
+
+guint
 scripted_count_alive (void)
 {
   return read_count (&alive);
@@ -226,7 +232,7 @@ vlm_finish_reason_name (VlmFinishReason reason)
 }
 
 gboolean
-vlm_model_check_path (const gchar *path, GError **error)
+vlm_model_check_path (const gchar *path, const gchar *mmproj, GError **error)
 {
   if (g_str_equal (path, "missing")) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND, "%s: no such directory", path);
@@ -264,6 +270,7 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
   g_mutex_lock (&lock);
   alive++;
   loaded++;
+  load_threads = options->n_threads;
   g_mutex_unlock (&lock);
 
   return model;

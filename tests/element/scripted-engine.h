@@ -36,8 +36,9 @@ void scripted_take_time (gint64 us, gboolean busy);
  */
 void scripted_say (const gchar *const *words, gint64 pause_us, VlmFinishReason reason);
 
-/* How many models have been loaded. */
+/* How many models have been loaded, and how many threads the last one was to be loaded with. */
 guint scripted_count_loaded (void);
+guint scripted_get_load_threads (void);
 
 /* How many captions have been begun, have come out, and were cancelled. */
 guint scripted_count_begun (void);

@@ -159,6 +159,7 @@ test_settings_reach_request (void)
   g_assert_cmpfloat (request.temperature, ==, -1);
   g_assert_cmpuint (request.seed, ==, 0);
   g_assert_cmpuint (request.n_threads, ==, 2);
+  g_assert_cmpuint (scripted_get_load_threads (), ==, 2);
 
   g_object_set (f->element, "prompt", "Where?", "system-prompt", "Be brief.", "max-tokens", 9,
       "temperature", 0.7, "top-k", 5, "top-p", 0.9, "min-p", 0.1, "repetition-penalty", 1.1, "seed",

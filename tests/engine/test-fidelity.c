@@ -298,9 +298,14 @@ compare (const Run *exact, const Run *fast)
 static void
 set_group (VlmMatrix *matrix, gsize group)
 {
-  if (matrix != NULL && matrix->dtype == VLM_DTYPE_QUANTISED
-      && matrix->format.scale == VLM_SCALE_ROW)
-    matrix->input_group = group > 0 ? group : vlm_padded_k (matrix->cols);
+  guint i;
+
+  for (i = 0; matrix != NULL && i < matrix->n_parts; i++) {
+    VlmMatrixPart *part = &matrix->parts[i];
+
+    if (part->dtype == VLM_DTYPE_QUANTISED && part->format.scale == VLM_SCALE_ROW)
+      part->input_group = group > 0 ? group : vlm_padded_k (matrix->cols);
+  }
 }
 
 /* Lets group values of a row of inputs share a scale where weights leave the choice; 0: all. */
@@ -338,7 +343,7 @@ set_groups (VlmModel *model, gsize group)
 static VlmModel *
 load (const gchar *path, VlmPrecision precision)
 {
-  VlmLoadOptions options = { precision };
+  VlmLoadOptions options = { .precision = precision };
   GError *error = NULL;
   VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
 
@@ -404,7 +409,7 @@ convert_and_judge (const Subject *subject, const gchar *source, const gchar *pat
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (types); i++) {
-    VlmConvertOptions options = { types[i], VLM_WEIGHT_INT8, FALSE, 0 };
+    VlmConvertOptions options = { types[i], VLM_WEIGHT_INT8, FALSE, 0, NULL };
 
     vlm_model_convert (source, path, &options, NULL, NULL, NULL, &error);
     g_assert_no_error (error);

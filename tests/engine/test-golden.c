@@ -179,7 +179,7 @@ test_case (gconstpointer user_data)
 static void
 load_model (json_t *root)
 {
-  VlmLoadOptions options = { VLM_PRECISION_EXACT };
+  VlmLoadOptions options = { .precision = VLM_PRECISION_EXACT };
   gboolean converted = json_object_get (root, "type") != NULL;
   g_autofree gchar *name = g_strconcat ("models/", golden_string (root, "model"), NULL);
   g_autofree gchar *path = converted ? golden_convert (root) : golden_path (name);

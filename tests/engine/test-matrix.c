@@ -12,6 +12,7 @@
 #include "engine/model/level.h"
 #include "golden.h"
 #include "test-image-draw.h"
+#include "tests/formats/rows-fixture.h"
 
 #define VL_MODEL "models/lfm2-first"
 
@@ -19,7 +20,7 @@ static VlmModel *
 load (VlmPrecision precision)
 {
   g_autofree gchar *path = golden_path (VL_MODEL);
-  const VlmLoadOptions options = { precision };
+  const VlmLoadOptions options = { .precision = precision };
   GError *error = NULL;
   VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
 
@@ -34,6 +35,13 @@ random_value (guint64 seed)
   gfloat value = (gfloat) (test_image_splitmix (seed) % 20001) / 10000.0f - 1.0f;
 
   return test_image_splitmix (seed + 77) % 31 == 0 ? 30 * value : value;
+}
+
+static VlmDType
+dtype_of (const VlmMatrix *matrix)
+{
+  g_assert_cmpuint (matrix->n_parts, ==, 1);
+  return matrix->parts[0].dtype;
 }
 
 static gfloat *
@@ -64,13 +72,13 @@ test_precision_decides (void)
   VlmModel *exact = load (VLM_PRECISION_EXACT);
   VlmModel *fast = load (VLM_PRECISION_FAST);
 
-  g_assert_cmpint (automatic->weights->embedding->dtype, !=, VLM_DTYPE_QUANTISED);
-  g_assert_cmpint (exact->weights->layers[0].down->dtype, !=, VLM_DTYPE_QUANTISED);
-  g_assert_cmpint (fast->weights->embedding->dtype, ==, VLM_DTYPE_QUANTISED);
-  g_assert_cmpint (fast->weights->layers[0].gate_up->dtype, ==, VLM_DTYPE_QUANTISED);
-  g_assert_cmpint (fast->weights->vision_layers[0].fc2.matrix->dtype, ==, VLM_DTYPE_QUANTISED);
-  g_assert_cmpint (fast->weights->projector2.matrix->dtype, ==, VLM_DTYPE_QUANTISED);
-  g_assert_cmpint (fast->weights->patch.matrix->dtype, !=, VLM_DTYPE_QUANTISED);
+  g_assert_cmpint (dtype_of (automatic->weights->embedding), !=, VLM_DTYPE_QUANTISED);
+  g_assert_cmpint (dtype_of (exact->weights->layers[0].down), !=, VLM_DTYPE_QUANTISED);
+  g_assert_cmpint (dtype_of (fast->weights->embedding), ==, VLM_DTYPE_QUANTISED);
+  g_assert_cmpint (dtype_of (fast->weights->layers[0].gate_up), ==, VLM_DTYPE_QUANTISED);
+  g_assert_cmpint (dtype_of (fast->weights->vision_layers[0].fc2.matrix), ==, VLM_DTYPE_QUANTISED);
+  g_assert_cmpint (dtype_of (fast->weights->projector2.matrix), ==, VLM_DTYPE_QUANTISED);
+  g_assert_cmpint (dtype_of (fast->weights->patch.matrix), !=, VLM_DTYPE_QUANTISED);
   g_assert_cmpuint (fast->weights->n_bytes, <, exact->weights->n_bytes);
   vlm_model_unref (fast);
   vlm_model_unref (exact);
@@ -120,12 +128,15 @@ test_rounding (void)
   vlm_model_unref (exact);
 }
 
-/* The rows of x as the product sees them, and half a step of their rounding for each. */
+/* The rows of x as the product with a part sees them. */
 static void
-round_inputs (const VlmMatrix *matrix, const gfloat *x, gsize m, gfloat *seen)
+round_inputs (const VlmMatrixPart *part, const gfloat *x, gsize m, gsize k, gfloat *seen)
 {
-  gsize k = matrix->cols, group = matrix->input_group, i, at, l;
+  gsize group = part->input_group, i, at, l;
 
+  memcpy (seen, x, m * k * sizeof (gfloat));
+  if (part->dtype != VLM_DTYPE_QUANTISED)
+    return;
   for (i = 0; i < m; i++) {
     for (at = 0; at < k; at += group) {
       gsize end = MIN (at + group, k);
@@ -139,21 +150,29 @@ round_inputs (const VlmMatrix *matrix, const gfloat *x, gsize m, gfloat *seen)
   }
 }
 
+/* w and the magnitudes that its values are made of, both [rows][cols]. */
 static void
-check_product (const VlmMatrix *matrix, const gfloat *w, const gfloat *x, const gfloat *bias,
-    gsize m, const gfloat *y, gsize ldy)
+check_product (const VlmMatrix *matrix, const gdouble *w, const gdouble *sizes, const gfloat *x,
+    const gfloat *bias, gsize m, const gfloat *y, gsize ldy)
 {
   gsize k = matrix->cols, i, j, l;
+  g_autofree gfloat *seen = g_new (gfloat, m * k);
+  guint p;
 
-  for (i = 0; i < m; i++) {
-    for (j = 0; j < matrix->rows; j++) {
-      gdouble sum = bias[j], size = fabsf (bias[j]);
+  for (p = 0; p < matrix->n_parts; p++) {
+    const VlmMatrixPart *part = &matrix->parts[p];
 
-      for (l = 0; l < k; l++) {
-        sum += (gdouble) x[i * k + l] * w[j * k + l];
-        size += fabs ((gdouble) x[i * k + l] * w[j * k + l]);
+    round_inputs (part, x, m, k, seen);
+    for (i = 0; i < m; i++) {
+      for (j = part->first; j < part->first + part->rows; j++) {
+        gdouble sum = bias[j], size = fabsf (bias[j]);
+
+        for (l = 0; l < k; l++) {
+          sum += seen[i * k + l] * w[j * k + l];
+          size += fabsf (seen[i * k + l]) * sizes[j * k + l];
+        }
+        g_assert_cmpfloat (fabs (y[i * ldy + j] - sum), <=, (gdouble) (k + 2) * 0x1p-23 * size);
       }
-      g_assert_cmpfloat (fabs (y[i * ldy + j] - sum), <=, (gdouble) k * 0x1p-23 * size);
     }
   }
 }
@@ -183,26 +202,21 @@ multiply (const VlmModel *model, const VlmMatrix *matrix, guint n_threads, const
   vlm_team_free (team);
 }
 
+/* Against sums of doubles; and neither the other rows of the call nor the threads make a
+ * difference. */
 static void
-check_matrix (const VlmModel *model, const VlmMatrix *matrix, guint64 seed)
+check_against (const VlmModel *model, const VlmMatrix *matrix, const gdouble *w,
+    const gdouble *sizes, guint64 seed)
 {
   static const gsize counts[] = { 1, 2, 7, 13, 75, 301 };
   gsize most = 301, rows = matrix->rows, k = matrix->cols, ldy = rows + 3, c, i;
-  gboolean is_int = matrix->dtype == VLM_DTYPE_QUANTISED;
-  g_autofree gfloat *w = g_new (gfloat, rows * k);
   g_autofree gfloat *x = random_rows (most * k, seed);
   g_autofree gfloat *bias = random_rows (rows, seed + 1);
-  g_autofree gfloat *seen = g_memdup2 (x, most * k * sizeof (gfloat));
   g_autofree gfloat *all = g_new0 (gfloat, most * ldy);
   g_autofree gfloat *y = g_new0 (gfloat, most * ldy);
 
-  unpack (model, matrix, w);
-  if (is_int)
-    round_inputs (matrix, x, most, seen);
   multiply (model, matrix, 1, x, most, bias, all, ldy);
-  check_product (matrix, w, seen, bias, 20, all, ldy);
-
-  /* Neither the other rows of the call nor the threads make a difference. */
+  check_product (matrix, w, sizes, x, bias, 20, all, ldy);
   for (c = 0; c < G_N_ELEMENTS (counts); c++) {
     gsize m = counts[c];
 
@@ -212,6 +226,23 @@ check_matrix (const VlmModel *model, const VlmMatrix *matrix, guint64 seed)
           y + i * ldy, rows * sizeof (gfloat), all + (most - m + i) * ldy, rows * sizeof (gfloat));
     g_assert_cmpfloat (y[rows], ==, 0);
   }
+}
+
+/* The weights are what the matrix says that they are. */
+static void
+check_matrix (const VlmModel *model, const VlmMatrix *matrix, guint64 seed)
+{
+  gsize n = (gsize) matrix->rows * matrix->cols, i;
+  g_autofree gfloat *floats = g_new (gfloat, n);
+  g_autofree gdouble *w = g_new (gdouble, n);
+  g_autofree gdouble *sizes = g_new (gdouble, n);
+
+  unpack (model, matrix, floats);
+  for (i = 0; i < n; i++) {
+    w[i] = floats[i];
+    sizes[i] = fabsf (floats[i]);
+  }
+  check_against (model, matrix, w, sizes, seed);
 }
 
 static void
@@ -301,7 +332,7 @@ check_shape (VlmModel *model, const gchar *path, const Shape *shape, VlmSlmType 
     VlmMatrix *matrix = vlm_matrix_load (&loader, infos, N_PARTS, TRUE, &error);
 
     g_assert_no_error (error);
-    g_assert_true ((matrix->dtype == VLM_DTYPE_QUANTISED)
+    g_assert_true (vlm_matrix_has_integers (matrix)
         == (precision == VLM_PRECISION_FAST
             || (precision == VLM_PRECISION_AUTO && type != VLM_SLM_F16)));
     check_parts (model, matrix, shape, MIN (steps[type], 250));
@@ -337,6 +368,209 @@ test_shapes (void)
   g_rmdir (directory);
 }
 
+/* ---- Tensors of several kinds in one product ----------------------------------------------- */
+
+#define FLOATS(TYPE)                                                                               \
+  {                                                                                                \
+    NULL, VLM_DTYPE_##TYPE, { 0 }, 0, 0                                                            \
+  }
+#define INTEGERS(...)                                                                              \
+  {                                                                                                \
+    NULL, VLM_DTYPE_QUANTISED, { __VA_ARGS__ }, 0, 0                                               \
+  }
+#define Q4_K INTEGERS (4, VLM_SCALE_CODES, TRUE, 32)
+#define Q6_K INTEGERS (6, VLM_SCALE_CODES, FALSE, 16)
+#define Q8_0 INTEGERS (8, VLM_SCALE_F16, FALSE, 32)
+#define Q5_1 INTEGERS (5, VLM_SCALE_F16, TRUE, 32)
+
+typedef struct
+{
+  RowsTensor tensors[N_PARTS];
+  guint n_parts, n_groups; /* with automatic precision: parts, and kinds of rounded inputs */
+} Mixture;
+
+static const Mixture mixtures[] = {
+  { { Q4_K, Q4_K, Q6_K }, 2, 2 },
+  { { Q4_K, Q6_K, Q4_K }, 3, 2 },
+  { { Q8_0, Q5_1, FLOATS (F16) }, 3, 1 },
+  { { FLOATS (F32), INTEGERS (8, VLM_SCALE_ROW, FALSE, 0), FLOATS (BF16) }, 3, 1 },
+  { { Q6_K, FLOATS (F32), Q4_K }, 3, 2 },
+  { { Q6_K, Q4_K, INTEGERS (4, VLM_SCALE_F32, TRUE, 64) }, 3, 3 },
+  { { INTEGERS (4, VLM_SCALE_ROW, FALSE, 0), FLOATS (F32), FLOATS (F32) }, 2, 1 },
+  { { Q4_K, Q4_K, Q4_K }, 1, 1 },
+};
+
+/* Every value of every tensor as a double, whatever it is packed as. */
+static void
+collect_weights (VlmTensorSource *source, gdouble *w, gdouble *sizes)
+{
+  gsize at = 0, r, c;
+  guint i;
+
+  for (i = 0; i < N_PARTS; i++) {
+    const VlmTensorInfo *info = vlm_tensor_source_get_nth (source, i);
+
+    for (r = 0; r < info->shape[0]; r++) {
+      for (c = 0; c < info->shape[1]; c++, at++) {
+        if (info->dtype == VLM_DTYPE_QUANTISED) {
+          w[at] = rows_fixture_value (rows_fixture_get_rows (source, i), r, c, &sizes[at]);
+        } else {
+          w[at] = rows_fixture_get_floats (source, i)[r * info->shape[1] + c];
+          sizes[at] = fabs (w[at]);
+        }
+      }
+    }
+  }
+}
+
+/* What is packed, is packed once, and as what it was. */
+static void
+check_kinds (const VlmModel *model, const VlmMatrix *matrix, VlmTensorSource *source)
+{
+  gsize n_bytes = 0;
+  guint p, i = 0, at = 0;
+
+  for (p = 0; p < matrix->n_parts; p++) {
+    const VlmMatrixPart *part = &matrix->parts[p];
+    gboolean is_int = part->dtype == VLM_DTYPE_QUANTISED;
+    guint panel = is_int ? model->kernels.int_panel : model->kernels.panel;
+
+    for (; i < N_PARTS && at < part->first + part->rows; i++) {
+      const VlmTensorInfo *info = vlm_tensor_source_get_nth (source, i);
+
+      g_assert_cmpint (info->dtype, ==, part->dtype);
+      g_assert_true (!is_int || vlm_int_format_equal (&info->format, &part->format));
+      at += info->shape[0];
+    }
+    g_assert_cmpuint (at, ==, part->first + part->rows);
+    n_bytes += (part->rows + panel - 1) / panel
+        * (is_int ? vlm_int_panel_bytes (&model->kernels, &part->format, matrix->cols)
+                  : matrix->cols * panel * vlm_dtype_size (part->dtype));
+  }
+  g_assert_cmpuint (vlm_matrix_get_bytes (matrix), ==, n_bytes);
+}
+
+/* Inputs that a norm makes are those that are made of normalised rows; each kind is made once. */
+static void
+check_norm (const VlmModel *model, const VlmMatrix *matrix, guint n_groups)
+{
+  enum
+  {
+    M = 5
+  };
+  gsize k = matrix->cols, ldy = matrix->rows, i;
+  g_autofree gfloat *x = random_rows (M * k, 7);
+  g_autofree gfloat *weight = random_rows (k, 8);
+  g_autofree gfloat *normed = g_new (gfloat, M * k);
+  g_autofree gfloat *expected = g_new (gfloat, M * ldy);
+  g_autofree gfloat *found = g_new (gfloat, M * ldy);
+  const VlmNorm norm = { weight, NULL };
+  VlmTeam *team = vlm_team_new (2, NULL);
+  VlmInputs inputs = { 0 };
+  VlmArena arena = { 0 };
+  gsize total = 0;
+
+  for (i = 0; i < M; i++)
+    model->kernels.rms_norm (normed + i * k, x + i * k, weight, k, 1e-5f);
+  multiply (model, matrix, 1, normed, M, NULL, expected, ldy);
+  vlm_inputs_measure (&total, team, M, k);
+  g_assert_true (vlm_arena_reserve (&arena, total, NULL));
+  vlm_inputs_take (&inputs, &arena, team, M, k);
+  g_assert_true (vlm_team_begin_turn (team));
+  g_assert_true (vlm_inputs_norm (&inputs, matrix, team, &model->kernels, &norm, 1e-5f, x, M));
+  g_assert_cmpuint (inputs.n_rounded, ==, n_groups);
+  g_assert_true (vlm_matrix_multiply (matrix, team, &model->kernels, NULL, &inputs, found, ldy));
+  vlm_team_end_turn (team);
+  g_assert_cmpmem (found, M * ldy * sizeof (gfloat), expected, M * ldy * sizeof (gfloat));
+  vlm_arena_clear (&arena);
+  vlm_team_free (team);
+}
+
+/* As many threads as there may be give the same panels. */
+static void
+check_packing (
+    const VlmMatrixLoader *loader, const VlmTensorInfo *const *infos, const VlmMatrix *matrix)
+{
+  g_autoptr (VlmSlab) slab = vlm_slab_new ();
+  VlmTeam *alone = vlm_team_new (1, NULL);
+  VlmMatrixLoader other = *loader;
+  VlmMatrix *again;
+  guint p;
+
+  other.team = alone;
+  other.slab = slab;
+  again = vlm_matrix_load (&other, infos, N_PARTS, TRUE, NULL);
+  g_assert_cmpuint (again->n_parts, ==, matrix->n_parts);
+  for (p = 0; p < matrix->n_parts; p++) {
+    const VlmMatrixPart *part = &matrix->parts[p];
+    gsize size = (part->rows + part->panel - 1) / part->panel * part->panel_bytes;
+
+    g_assert_cmpmem (again->parts[p].data, size, part->data, size);
+  }
+  vlm_matrix_free (again);
+  vlm_team_free (alone);
+}
+
+static void
+check_mixture (VlmModel *model, const Mixture *mixture, const Shape *shape, guint32 seed)
+{
+  RowsTensor tensors[N_PARTS];
+  const VlmTensorInfo *infos[N_PARTS];
+  gsize n = (shape->rows[0] + shape->rows[1] + shape->rows[2]) * shape->cols;
+  g_autofree gdouble *w = g_new (gdouble, n);
+  g_autofree gdouble *sizes = g_new (gdouble, n);
+  g_autoptr (VlmTensorSource) source = NULL;
+  VlmTeam *team = vlm_team_new (2, NULL);
+  g_autoptr (GError) error = NULL;
+  guint precision, i;
+
+  for (i = 0; i < N_PARTS; i++) {
+    tensors[i] = mixture->tensors[i];
+    tensors[i].name = part_names[i];
+    tensors[i].rows = shape->rows[i];
+    tensors[i].cols = shape->cols;
+  }
+  source = rows_fixture_new (tensors, N_PARTS, seed);
+  collect_weights (source, w, sizes);
+  for (i = 0; i < N_PARTS; i++)
+    infos[i] = vlm_tensor_source_get_nth (source, i);
+  for (precision = VLM_PRECISION_AUTO; precision <= VLM_PRECISION_EXACT; precision++) {
+    gboolean exact = precision == VLM_PRECISION_EXACT;
+    g_autoptr (VlmSlab) slab = vlm_slab_new ();
+    VlmMatrixLoader loader = { source, &model->kernels, precision, team, slab, NULL };
+    VlmMatrix *matrix = vlm_matrix_load (&loader, infos, N_PARTS, TRUE, &error);
+
+    g_assert_no_error (error);
+    g_assert_true (vlm_matrix_has_integers (matrix) == !exact);
+    if (!exact) {
+      g_assert_cmpuint (matrix->n_parts, ==, mixture->n_parts);
+      check_kinds (model, matrix, source);
+    }
+    check_packing (&loader, infos, matrix);
+    check_against (model, matrix, w, sizes, seed + precision);
+    check_norm (model, matrix, exact ? 0 : mixture->n_groups);
+    vlm_matrix_free (matrix);
+  }
+  vlm_team_free (team);
+}
+
+static void
+test_mixtures (void)
+{
+  static const Shape shapes[] = { { { 1, 2, 1 }, 1 }, { { 20, 3, 7 }, 16 }, { { 9, 20, 4 }, 70 },
+    { { 96, 32, 32 }, 256 }, { { 33, 17, 50 }, 300 } };
+  VlmModel model = { 0 };
+  VlmCpuLevel level;
+  gsize i, j;
+
+  g_assert_true (vlm_cpu_level_choose (&level, NULL));
+  g_assert_cmpint (vlm_kernels_init (&model.kernels, level), ==, 0);
+  for (i = 0; i < G_N_ELEMENTS (mixtures); i++) {
+    for (j = 0; j < G_N_ELEMENTS (shapes); j++)
+      check_mixture (&model, &mixtures[i], &shapes[j], 100 * i + j);
+  }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -349,5 +583,6 @@ main (int argc, char **argv)
   g_test_add_data_func (
       "/matrix/products/fast", GINT_TO_POINTER (VLM_PRECISION_FAST), test_products);
   g_test_add_func ("/matrix/shapes", test_shapes);
+  g_test_add_func ("/matrix/mixtures", test_mixtures);
   return g_test_run ();
 }

@@ -83,6 +83,26 @@ test_models_are_shared (void)
   vlm_model_unref (c);
 }
 
+/* How many threads loaded a model says nothing about it. */
+static void
+test_threads_do_not_matter (void)
+{
+  g_autofree gchar *path = golden_path (VL_MODEL);
+  VlmModel *models[3];
+  GError *error = NULL;
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (models); i++) {
+    const VlmLoadOptions options = { .n_threads = i };
+
+    models[i] = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
+    g_assert_no_error (error);
+    g_assert_true (models[i] == models[0]);
+  }
+  for (i = 0; i < G_N_ELEMENTS (models); i++)
+    vlm_model_unref (models[i]);
+}
+
 /* Any of its files written anew makes it another model. */
 static void
 test_changed_models_are_not_shared (void)
@@ -210,7 +230,7 @@ test_load_errors (void)
   g_setenv ("VLM_CPU", "pentium", TRUE);
   expect_load_error (path, VLM_ERROR_SETTINGS, "pentium");
   /* An element is to fail before it starts, not while it loads. */
-  g_assert_false (vlm_model_check_path (path, &error));
+  g_assert_false (vlm_model_check_path (path, NULL, &error));
   g_assert_error (error, VLM_ERROR, VLM_ERROR_SETTINGS);
   g_clear_error (&error);
 #ifdef __x86_64__
@@ -233,6 +253,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/model/sharing", test_models_are_shared);
+  g_test_add_func ("/model/sharing/threads", test_threads_do_not_matter);
   g_test_add_func ("/model/sharing/changed", test_changed_models_are_not_shared);
   g_test_add_func ("/model/sharing/at-once", test_loads_at_once);
   g_test_add_func ("/model/sharing/waiting", test_a_waiting_load_can_be_cancelled);

@@ -145,7 +145,7 @@ test_converted (gconstpointer user_data)
   const gchar *name;
   json_t *tensor;
 
-  checkpoint = vlm_checkpoint_open (path, &error);
+  checkpoint = vlm_checkpoint_open (path, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpuint (
       vlm_tensor_source_get_count (checkpoint->tensors), ==, json_object_size (tensors));

@@ -28,7 +28,7 @@ load (const gchar *name)
 {
   g_autofree gchar *path = golden_path (name);
   const gboolean is_fast = g_strcmp0 (g_getenv ("VLM_TEST_PRECISION"), "fast") == 0;
-  const VlmLoadOptions options = { is_fast ? VLM_PRECISION_FAST : VLM_PRECISION_AUTO };
+  const VlmLoadOptions options = { .precision = is_fast ? VLM_PRECISION_FAST : VLM_PRECISION_AUTO };
   GError *error = NULL;
   VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
 

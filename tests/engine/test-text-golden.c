@@ -2,13 +2,18 @@
 
 /*
  * Several thousand strings against the ids that the reference's tokenizer library gives them, in
- * several settings of tokenizer.json; ids against the bytes they stand for; and whole chats.
+ * several settings of tokenizer.json, also after a detour through the keys of a GGUF file; ids
+ * against the bytes they stand for; and whole chats.
  */
 
 #include <string.h>
 
+#include "engine/formats/gguf-settings.h"
+#include "engine/formats/hf.h"
 #include "engine/text/chat.h"
+#include "engine/text/pattern.h"
 #include "golden.h"
+#include "tests/formats/gguf-tokenizer-fixture.h"
 #include "test-text-toy.h"
 
 static VlmTokenizer *
@@ -26,6 +31,32 @@ load (const gchar *name)
   bytes = g_bytes_new (contents, length);
   tokenizer = vlm_tokenizer_new_from_json (bytes, name, &error);
   g_assert_no_error (error);
+  return tokenizer;
+}
+
+/* The tokenizer that a GGUF file gives which a converter would make of that file. */
+static VlmTokenizer *
+load_from_gguf (const gchar *name)
+{
+  g_autoptr (GgufWriter) writer = gguf_writer_new ();
+  gchar *directory = fixture_directory_new ();
+  g_autofree gchar *path = g_build_filename (directory, "text.gguf", NULL);
+  g_autoptr (VlmGguf) gguf = NULL;
+  g_autoptr (GBytes) bytes = NULL;
+  g_autoptr (GError) error = NULL;
+  json_t *root = golden_json (name);
+  VlmTokenizer *tokenizer;
+
+  gguf_put_tokenizer (writer, root);
+  gguf_writer_save (writer, directory, "text.gguf");
+  gguf = vlm_gguf_open (path, &error);
+  g_assert_no_error (error);
+  bytes = vlm_gguf_make_file (gguf, NULL, VLM_HF_TOKENIZER, &error);
+  g_assert_no_error (error);
+  tokenizer = vlm_tokenizer_new_from_json (bytes, name, &error);
+  g_assert_no_error (error);
+  json_decref (root);
+  fixture_directory_remove (directory);
   return tokenizer;
 }
 
@@ -154,10 +185,12 @@ check_decode (const VlmTokenizer *t, json_t *entry)
     g_assert_cmpstr (short_text, ==, json_string_value (skipped));
 }
 
+typedef VlmTokenizer *(*Load) (const gchar *name);
+
 static void
-test_tokenizer (gconstpointer data)
+check_tokenizer (const gchar *setting, Load load_tokenizer)
 {
-  g_autofree gchar *name = g_strdup_printf ("tokenizer/%s.json", (const gchar *) data);
+  g_autofree gchar *name = g_strdup_printf ("tokenizer/%s.json", setting);
   g_autofree gchar *file = NULL;
   json_t *golden, *entries;
   VlmTokenizer *t;
@@ -169,7 +202,7 @@ test_tokenizer (gconstpointer data)
   }
   golden = golden_json (name);
   file = g_strconcat ("tokenizer/", golden_string (golden, "tokenizer"), NULL);
-  t = load (file);
+  t = load_tokenizer (file);
   g_assert_cmpuint (vlm_tokenizer_get_size (t), ==, golden_int (golden, "vocab_size"));
   entries = golden_array (golden, "encode");
   g_assert_cmpuint (json_array_size (entries), >, 100);
@@ -180,6 +213,56 @@ test_tokenizer (gconstpointer data)
   for (i = 0; i < json_array_size (entries); i++)
     check_decode (t, json_array_get (entries, i));
   vlm_tokenizer_unref (t);
+  json_decref (golden);
+}
+
+static void
+test_tokenizer (gconstpointer data)
+{
+  check_tokenizer (data, load);
+}
+
+static void
+test_gguf (gconstpointer data)
+{
+  check_tokenizer (data, load_from_gguf);
+}
+
+static GArray *
+split (const gchar *regex, const gchar *text, gsize length)
+{
+  g_autoptr (GError) error = NULL;
+  VlmPattern *pattern = vlm_pattern_new (regex, "test", &error);
+  GArray *pieces = g_array_new (FALSE, FALSE, sizeof (VlmPiece));
+  VlmPiece whole = { 0, length };
+
+  g_assert_no_error (error);
+  vlm_pattern_split (pattern, text, &whole, 1, pieces);
+  vlm_pattern_free (pattern);
+  return pieces;
+}
+
+/*
+ * GGUF files have one name for the vocabularies of 65k and of 128k, whose tokenizer.json have regexes
+ * that are spelled differently. Both cut every text alike.
+ */
+static void
+test_regexes (void)
+{
+  json_t *golden = golden_json ("tokenizer/base.json");
+  json_t *entries = golden_array (golden, "encode"), *entry;
+  gsize i;
+
+  json_array_foreach (entries, i, entry) {
+    const json_t *hex = json_object_get (entry, "hex");
+    g_autoptr (GString) text = hex != NULL ? read_hex (json_string_value (hex))
+                                           : g_string_new (golden_string (entry, "text"));
+    g_autoptr (GArray) pieces = split (TOY_REGEX, text->str, text->len);
+    g_autoptr (GArray) other = split (TOY_REGEX_128K, text->str, text->len);
+
+    g_assert_cmpmem (
+        pieces->data, pieces->len * sizeof (VlmPiece), other->data, other->len * sizeof (VlmPiece));
+  }
   json_decref (golden);
 }
 
@@ -288,6 +371,8 @@ main (int argc, char **argv)
 {
   static const gchar *const settings[] = { "base", "merges-as-strings", "ignore-merges", "replace",
     "added-flags", "moved" };
+  /* Those that the keys of a GGUF file can express. */
+  static const gchar *const gguf[] = { "base", "merges-as-strings", "ignore-merges", "moved" };
   guint i;
 
   g_test_init (&argc, &argv, NULL);
@@ -296,6 +381,12 @@ main (int argc, char **argv)
 
     g_test_add_data_func (path, settings[i], test_tokenizer);
   }
+  for (i = 0; i < G_N_ELEMENTS (gguf); i++) {
+    g_autofree gchar *path = g_strconcat ("/text-golden/gguf/", gguf[i], NULL);
+
+    g_test_add_data_func (path, gguf[i], test_gguf);
+  }
+  g_test_add_func ("/text-golden/regexes", test_regexes);
   g_test_add_func ("/text-golden/chat", test_chat);
   return g_test_run ();
 }

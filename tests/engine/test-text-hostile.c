@@ -3,6 +3,7 @@
 /* Files that are no tokenizer, or none that this engine implements. */
 
 #include <string.h>
+#include <time.h>
 
 #include "test-text-toy.h"
 
@@ -417,6 +418,42 @@ test_missing_members (void)
   refuse (toy, VLM_ERROR_FORMAT, "vocab");
 }
 
+/* Processor time for a vocabulary of 2^15 words, each made of 15 halves of this or that kind. */
+static gdouble
+time_load (const gchar *this, const gchar *that)
+{
+  json_t *toy = toy_new (TOY_REGEX);
+  VlmTokenizer *tokenizer;
+  clock_t start;
+  guint i, half;
+
+  for (i = 0; i < 1 << 15; i++) {
+    g_autoptr (GString) word = g_string_new (NULL);
+
+    for (half = 0; half < 15; half++)
+      g_string_append (word, i & 1 << half ? this : that);
+    toy_add_piece (toy, word->str);
+  }
+  start = clock ();
+  tokenizer = toy_load (toy, NULL);
+  start = clock () - start;
+  g_assert_nonnull (tokenizer);
+  g_assert_cmpint (vlm_tokenizer_lookup (tokenizer, "no such word"), ==, -1);
+  vlm_tokenizer_unref (tokenizer);
+  json_decref (toy);
+  return (gdouble) start / CLOCKS_PER_SEC;
+}
+
+/* Words that a plain hash of strings, such as GLib's, takes for one: 33 * 'A' + 'z' = 33 * 'B' + 'Y'. */
+static void
+test_colliding_words (void)
+{
+  gdouble plain = time_load ("Az", "Bz"), colliding = time_load ("Az", "BY");
+
+  g_test_message ("%.0f ms, %.0f ms with words that collide", plain * 1e3, colliding * 1e3);
+  g_assert_cmpfloat (colliding, <, 10 * plain + 0.1);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -425,6 +462,7 @@ main (int argc, char **argv)
   g_test_add_func ("/text-hostile/settings", test_settings);
   g_test_add_func ("/text-hostile/vocabulary", test_vocabulary);
   g_test_add_func ("/text-hostile/ids-out-of-range", test_ids_out_of_range);
+  g_test_add_func ("/text-hostile/colliding-words", test_colliding_words);
   g_test_add_func ("/text-hostile/merges", test_merges);
   g_test_add_func ("/text-hostile/merges-as-strings", test_merges_as_strings);
   g_test_add_func ("/text-hostile/no-json", test_no_json);

@@ -299,8 +299,8 @@ to_half (gfloat value)
   return (value < 0 ? 0x8000 : 0) | (exponent + 14) << 10 | (guint) ((2 * mantissa - 1) * 1024);
 }
 
-static void
-append_values (GByteArray *bytes, const FixtureTensor *tensor)
+void
+fixture_append_values (GByteArray *bytes, const FixtureTensor *tensor)
 {
   gsize n = 1, i;
 
@@ -339,7 +339,7 @@ fixture_save_tensors (FixtureModel *model, const gchar *file, guint first, guint
 
     for (d = 0; d < tensor->rank; d++)
       json_array_append_new (shape, json_integer (tensor->shape[d]));
-    append_values (data, tensor);
+    fixture_append_values (data, tensor);
     json_object_set_new (header, tensor->name,
         json_pack ("{s:s, s:o, s:[I, I]}", "dtype", dtypes[tensor->dtype], "shape", shape,
             "data_offsets", begin, (json_int_t) data->len));
@@ -377,7 +377,7 @@ fixture_open (FixtureModel *model)
   VlmCheckpoint *checkpoint;
 
   fixture_save (model);
-  checkpoint = vlm_checkpoint_open (model->directory, &error);
+  checkpoint = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_no_error (error);
   g_assert_nonnull (checkpoint);
   return checkpoint;
@@ -399,7 +399,7 @@ fixture_expect (FixtureModel *model, gint code, const gchar *part, ...)
   va_list args;
 
   fixture_save (model);
-  checkpoint = vlm_checkpoint_open (model->directory, &error);
+  checkpoint = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_null (checkpoint);
   va_start (args, part);
   for (; part != NULL; part = va_arg (args, const gchar *))

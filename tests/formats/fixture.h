@@ -63,6 +63,9 @@ void fixture_rename (FixtureModel *model, const gchar *from, const gchar *to);
 /* Value number index of the tensor: a multiple of 1/4 in -2..2, exact in every type. */
 gfloat fixture_value (const gchar *name, gsize index);
 
+/* All values of the tensor, as they stand in a file. */
+void fixture_append_values (GByteArray *bytes, const FixtureTensor *tensor);
+
 /* All files; the weights in one. */
 void fixture_save (FixtureModel *model);
 /* Some of the tensors, from first on, as one file. */

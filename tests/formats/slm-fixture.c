@@ -2,15 +2,24 @@
 
 #include "slm-fixture.h"
 
+#include "rows-fixture.h"
+
 #include <string.h>
 #include <xxhash.h>
 
 const SlmFixtureTensor slm_fixture_tensors[] = {
-  { "norm.weight", VLM_SLM_F16, 1, { 5 } },
-  { "rows.weight", VLM_SLM_INT8, 2, { 3, 7 } },
-  { "groups.weight", VLM_SLM_INT4, 2, { 4, 130 } },
-  { "odd.weight", VLM_SLM_INT4, 2, { 2, 5 } },
-  { "taps.weight", VLM_SLM_F16, 3, { 16, 1, 2 } },
+  { "norm.weight", VLM_SLM_F16, 1, { 5 }, { 0 } },
+  { "rows.weight", VLM_SLM_INT8, 2, { 3, 7 }, { 0 } },
+  { "groups.weight", VLM_SLM_INT4, 2, { 4, 130 }, { 0 } },
+  { "odd.weight", VLM_SLM_INT4, 2, { 2, 5 }, { 0 } },
+  { "taps.weight", VLM_SLM_F16, 3, { 16, 1, 2 }, { 0 } },
+};
+
+const SlmFixtureTensor slm_fixture_integers[] = {
+  { "five.weight", VLM_SLM_F16, 2, { 3, 37 }, { 5, VLM_SCALE_F16, TRUE, 16 } },
+  { "codes.weight", VLM_SLM_F16, 2, { 2, 33 }, { 4, VLM_SCALE_CODES, TRUE, 32 } },
+  { "row.weight", VLM_SLM_F16, 2, { 3, 5 }, { 6, VLM_SCALE_ROW, FALSE, 0 } },
+  { "bytes.weight", VLM_SLM_F16, 2, { 2, 18 }, { 8, VLM_SCALE_F32, FALSE, 16 } },
 };
 
 void
@@ -32,8 +41,8 @@ add_file (VlmSlmWriter *writer, const gchar *name, const gchar *text)
   g_assert_no_error (error);
 }
 
-VlmSlmWriter *
-slm_fixture_begin (const gchar *path)
+static VlmSlmWriter *
+begin (const gchar *path, const SlmFixtureTensor *tensors, guint n)
 {
   g_autoptr (GError) error = NULL;
   VlmSlmWriter *writer;
@@ -45,16 +54,43 @@ slm_fixture_begin (const gchar *path)
   g_assert_no_error (error);
   add_file (writer, "config.json", "{\"model_type\": \"lfm2\"}\n");
   add_file (writer, "tokenizer.json", "{}");
-  for (i = 0; i < SLM_FIXTURE_N; i++) {
-    const SlmFixtureTensor *tensor = &slm_fixture_tensors[i];
+  for (i = 0; i < n; i++) {
+    const SlmFixtureTensor *tensor = &tensors[i];
 
-    g_assert_true (vlm_slm_writer_add_tensor (
-        writer, tensor->name, tensor->type, tensor->shape, tensor->rank, &error));
+    g_assert_true (tensor->format.bits ? vlm_slm_writer_add_integers (
+                       writer, tensor->name, &tensor->format, tensor->shape, &error)
+                                       : vlm_slm_writer_add_tensor (writer, tensor->name,
+                                           tensor->type, tensor->shape, tensor->rank, &error));
     g_assert_no_error (error);
   }
   g_assert_true (vlm_slm_writer_begin (writer, &error));
   g_assert_no_error (error);
   return writer;
+}
+
+VlmSlmWriter *
+slm_fixture_begin (const gchar *path)
+{
+  return begin (path, slm_fixture_tensors, SLM_FIXTURE_N);
+}
+
+/* Random integers that are those of name, also two rows at a time. */
+static void
+put_integers (
+    VlmSlmWriter *writer, const gchar *name, const VlmIntFormat *format, const guint64 *shape)
+{
+  g_autoptr (GRand) random = g_rand_new_with_seed (g_str_hash (name));
+  g_autoptr (GError) error = NULL;
+  VlmQuantRows rows;
+  guint64 i;
+
+  g_assert_true (vlm_quant_rows_init (&rows, format, shape[0], shape[1], NULL));
+  rows_fixture_fill (&rows, shape[0], random);
+  for (i = 0; i < shape[0]; i += 2) {
+    vlm_slm_writer_put_quantised (writer, &rows, i, MIN (2, shape[0] - i), &error);
+    g_assert_no_error (error);
+  }
+  vlm_quant_rows_clear (&rows);
 }
 
 /* Two rows at a time, so that more than one call is needed. */
@@ -112,21 +148,71 @@ slm_fixture_write (const gchar *path)
   finish (writer);
 }
 
+void
+slm_fixture_write_integers (const gchar *path)
+{
+  VlmSlmWriter *writer = begin (path, slm_fixture_integers, SLM_FIXTURE_N_INTEGERS);
+  guint i;
+
+  for (i = 0; i < SLM_FIXTURE_N_INTEGERS; i++)
+    put_integers (writer, slm_fixture_integers[i].name, &slm_fixture_integers[i].format,
+        slm_fixture_integers[i].shape);
+  finish (writer);
+}
+
+static gboolean
+is_matrix (const FixtureTensor *tensor)
+{
+  return tensor->rank == 2 && !strstr (tensor->name, "embeddings.");
+}
+
 static VlmSlmType
 choose_type (const FixtureTensor *tensor, VlmSlmType text_type)
 {
-  if (tensor->rank != 2 || strstr (tensor->name, "embeddings."))
+  if (!is_matrix (tensor))
     return VLM_SLM_F16;
   if (strstr (tensor->name, "vision_tower") || strstr (tensor->name, "multi_modal_projector"))
     return text_type == VLM_SLM_F16 ? VLM_SLM_F16 : VLM_SLM_INT8;
   return text_type;
 }
 
-/* name is that of a tensor which is INT8 in any case, or NULL. */
-static void
-convert (FixtureModel *model, const gchar *path, VlmSlmType text_type, const gchar *name)
+/* What the tensors of a conversion become. */
+typedef struct
 {
-  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL);
+  gboolean mixed; /* matrices are integers of all formats, and the rest does not count */
+  VlmSlmType text_type;
+  const gchar *name; /* of a tensor which is INT8 in any case, or NULL */
+} Target;
+
+/* The format of the integers that a tensor becomes, its number given; NULL for other types. */
+static const VlmIntFormat *
+choose_format (const Target *target, const FixtureTensor *tensor, guint number)
+{
+  return target->mixed && is_matrix (tensor)
+      ? &rows_fixture_formats[number % rows_fixture_n_formats]
+      : NULL;
+}
+
+static void
+announce (VlmSlmWriter *writer, const Target *target, const FixtureTensor *tensor, guint number)
+{
+  const VlmIntFormat *format = choose_format (target, tensor, number);
+  VlmSlmType type = g_strcmp0 (tensor->name, target->name) == 0
+      ? VLM_SLM_INT8
+      : choose_type (tensor, target->text_type);
+  g_autoptr (GError) error = NULL;
+
+  if (format != NULL)
+    vlm_slm_writer_add_integers (writer, tensor->name, format, tensor->shape, &error);
+  else
+    vlm_slm_writer_add_tensor (writer, tensor->name, type, tensor->shape, tensor->rank, &error);
+  g_assert_no_error (error);
+}
+
+static void
+convert (FixtureModel *model, const gchar *path, const Target *target)
+{
+  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL, NULL);
   g_autoptr (GError) error = NULL;
   VlmSlmWriter *writer;
   guint i;
@@ -140,21 +226,18 @@ convert (FixtureModel *model, const gchar *path, VlmSlmType text_type, const gch
     if (g_file_get_contents (file, &text, NULL, NULL))
       add_file (writer, vlm_slm_file_names[i], text);
   }
-  for (i = 0; i < model->tensors->len; i++) {
-    const FixtureTensor *tensor = g_ptr_array_index (model->tensors, i);
-
-    VlmSlmType type =
-        g_strcmp0 (tensor->name, name) == 0 ? VLM_SLM_INT8 : choose_type (tensor, text_type);
-
-    g_assert_true (vlm_slm_writer_add_tensor (
-        writer, tensor->name, type, tensor->shape, tensor->rank, &error));
-  }
+  for (i = 0; i < model->tensors->len; i++)
+    announce (writer, target, g_ptr_array_index (model->tensors, i), i);
   g_assert_true (vlm_slm_writer_begin (writer, &error));
   g_assert_no_error (error);
   for (i = 0; i < model->tensors->len; i++) {
     const FixtureTensor *tensor = g_ptr_array_index (model->tensors, i);
+    const VlmIntFormat *format = choose_format (target, tensor, i);
 
-    put_values (writer, tensor->name, tensor->shape[0], count_row (tensor->shape, tensor->rank));
+    if (format != NULL)
+      put_integers (writer, tensor->name, format, tensor->shape);
+    else
+      put_values (writer, tensor->name, tensor->shape[0], count_row (tensor->shape, tensor->rank));
   }
   finish (writer);
 }
@@ -162,13 +245,25 @@ convert (FixtureModel *model, const gchar *path, VlmSlmType text_type, const gch
 void
 slm_fixture_convert (FixtureModel *model, const gchar *path, VlmSlmType text_type)
 {
-  convert (model, path, text_type, NULL);
+  const Target target = { .text_type = text_type };
+
+  convert (model, path, &target);
+}
+
+void
+slm_fixture_convert_mixed (FixtureModel *model, const gchar *path)
+{
+  const Target target = { .mixed = TRUE, .text_type = VLM_SLM_F16 };
+
+  convert (model, path, &target);
 }
 
 void
 slm_fixture_convert_one (FixtureModel *model, const gchar *path, const gchar *name)
 {
-  convert (model, path, VLM_SLM_F16, name);
+  const Target target = { .text_type = VLM_SLM_F16, .name = name };
+
+  convert (model, path, &target);
 }
 
 /* ---- Parts -------------------------------------------------------------------------------- */

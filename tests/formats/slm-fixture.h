@@ -16,11 +16,16 @@ typedef struct
   VlmSlmType type;
   guint rank;
   guint64 shape[3];
+  VlmIntFormat format; /* of integers of any format; type is F16 then. bits of 0: none */
 } SlmFixtureTensor;
 
 /* A few small tensors of every kind; SLM_FIXTURE_N of them. No network has these. */
 extern const SlmFixtureTensor slm_fixture_tensors[];
 #define SLM_FIXTURE_N 5
+
+/* Small matrices that have all fields and types of fields; SLM_FIXTURE_N_INTEGERS of them. */
+extern const SlmFixtureTensor slm_fixture_integers[];
+#define SLM_FIXTURE_N_INTEGERS 4
 
 /* lfm2, one layer of convolution and one of attention. */
 void slm_fixture_init_config (VlmConfig *config);
@@ -31,12 +36,16 @@ VlmSlmWriter *slm_fixture_begin (const gchar *path);
 void slm_fixture_put (VlmSlmWriter *writer, const SlmFixtureTensor *tensor);
 /* The whole file. */
 void slm_fixture_write (const gchar *path);
+/* The same with the matrices of integers, of random values that are always the same. */
+void slm_fixture_write_integers (const gchar *path);
 
 /*
  * The whole of model as a .slm file at path: matrices of the text as text_type, those of the tower
  * as INT8, everything else F16. The directory must have been saved.
  */
 void slm_fixture_convert (FixtureModel *model, const gchar *path, VlmSlmType text_type);
+/* Matrices as random integers, each of another one of rows_fixture_formats; the rest F16. */
+void slm_fixture_convert_mixed (FixtureModel *model, const gchar *path);
 /* All as F16 but the tensor of this name, of rank 2, as INT8. */
 void slm_fixture_convert_one (FixtureModel *model, const gchar *path, const gchar *name);
 

@@ -326,7 +326,7 @@ test_document (gconstpointer data)
 
   fixture_save (model);
   fixture_write (model->directory, "config.json", example->text, strlen (example->text));
-  g_assert_null (vlm_checkpoint_open (model->directory, &error));
+  g_assert_null (vlm_checkpoint_open (model->directory, NULL, &error));
   fixture_assert_message (error, VLM_ERROR_FORMAT, example->part);
 }
 
@@ -340,7 +340,7 @@ test_deep_document (void)
 
   fixture_save (model);
   fixture_write (model->directory, "config.json", text, strlen (text));
-  g_assert_null (vlm_checkpoint_open (model->directory, &error));
+  g_assert_null (vlm_checkpoint_open (model->directory, NULL, &error));
   fixture_assert_message (error, VLM_ERROR_FORMAT, "depth");
 }
 
@@ -354,7 +354,7 @@ test_large_document (void)
 
   fixture_save (model);
   g_assert_cmpint (truncate (path, (off_t) 1 << 40), ==, 0);
-  g_assert_null (vlm_checkpoint_open (model->directory, &error));
+  g_assert_null (vlm_checkpoint_open (model->directory, NULL, &error));
   fixture_assert_message (
       error, VLM_ERROR_FORMAT, "config.json: has 1099511627776 bytes, expected at most");
 }
@@ -408,7 +408,7 @@ test_processor_files (void)
   model->image = settings;
   fixture_save (model);
   fixture_write_json (model->directory, "preprocessor_config.json", decoy);
-  nested = vlm_checkpoint_open (model->directory, &error);
+  nested = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_no_error (error);
   assert_image_settings (&nested->processor);
   g_assert_true (nested->processor.use_image_special_tokens);
@@ -418,7 +418,7 @@ test_processor_files (void)
   set (decoy, "processor_class", json_string ("Lfm2VlProcessor"));
   set (decoy, "use_image_special_tokens", json_false ());
   fixture_write_json (model->directory, "processor_config.json", decoy);
-  flat = vlm_checkpoint_open (model->directory, &error);
+  flat = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_no_error (error);
   assert_image_settings (&flat->processor);
   g_assert_false (flat->processor.use_image_special_tokens);
@@ -513,7 +513,7 @@ test_generation_absent (void)
   g_assert_cmpint (by_name->generation.eos_ids[0], ==, model->im_end_id);
 
   fixture_write (model->directory, "tokenizer_config.json", config, strlen (config));
-  by_text = vlm_checkpoint_open (model->directory, &error);
+  by_text = vlm_checkpoint_open (model->directory, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpint (by_text->generation.eos_ids[0], ==, model->image_id);
   g_assert_cmpint (by_text->generation.bos_id, ==, model->bos_id);
@@ -535,9 +535,9 @@ expect_path_error (const gchar *path, gint code, const gchar *part)
 {
   g_autoptr (GError) checked = NULL, opened = NULL;
 
-  g_assert_false (vlm_model_check_path (path, &checked));
+  g_assert_false (vlm_model_check_path (path, NULL, &checked));
   fixture_assert_message (checked, code, part);
-  g_assert_null (vlm_checkpoint_open (path, &opened));
+  g_assert_null (vlm_checkpoint_open (path, NULL, &opened));
   fixture_assert_message (opened, code, part);
 }
 
@@ -551,7 +551,7 @@ test_missing_files (void)
 
   for (i = 0; i < G_N_ELEMENTS (names); i++) {
     fixture_save (model);
-    g_assert_true (vlm_model_check_path (model->directory, &error));
+    g_assert_true (vlm_model_check_path (model->directory, NULL, &error));
     fixture_remove (model->directory, names[i]);
     expect_path_error (model->directory, VLM_ERROR_NOT_FOUND, names[i]);
   }
@@ -643,7 +643,7 @@ test_cut_weights (void)
   fixture_save (model);
   g_assert_cmpint (g_stat (path, &status), ==, 0);
   g_assert_cmpint (truncate (path, status.st_size - 1), ==, 0);
-  g_assert_null (vlm_checkpoint_open (model->directory, &error));
+  g_assert_null (vlm_checkpoint_open (model->directory, NULL, &error));
   fixture_assert_message (error, VLM_ERROR_FORMAT, "model.safetensors: tensor ");
 }
 

@@ -37,7 +37,7 @@ static gboolean
 convert (const gchar *source, const gchar *target, VlmWeightType type, gboolean requantise,
     GError **error)
 {
-  const VlmConvertOptions options = { type, VLM_WEIGHT_AUTO, requantise, 2 };
+  const VlmConvertOptions options = { type, VLM_WEIGHT_AUTO, requantise, 2, NULL };
 
   return vlm_model_convert (source, target, &options, NULL, NULL, NULL, error);
 }
@@ -65,7 +65,7 @@ verify (const gchar *path)
   GPtrArray *problems = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (GError) error = NULL;
 
-  g_assert_true (vlm_model_verify (path, collect, NULL, problems, NULL, &error));
+  g_assert_true (vlm_model_verify (path, NULL, collect, NULL, problems, NULL, &error));
   g_assert_no_error (error);
   return problems;
 }
@@ -119,7 +119,7 @@ test_describe (void)
 
   fixture_save (model);
   must_convert (model->directory, path, VLM_WEIGHT_INT4, FALSE);
-  text = vlm_model_describe (path, &error);
+  text = vlm_model_describe (path, NULL, &error);
   g_assert_no_error (error);
   root = json_loads (text, JSON_REJECT_DUPLICATES, NULL);
   g_assert_cmpstr (json_string_value (json_object_get (root, "format")), ==, "slm");
@@ -128,7 +128,7 @@ test_describe (void)
   g_assert_true (json_is_null (json_object_get (root, "published")));
   json_decref (root);
   fixture_remove (model->directory, "m.slm");
-  g_assert_null (vlm_model_describe (path, &error));
+  g_assert_null (vlm_model_describe (path, NULL, &error));
   g_assert_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND);
 }
 
@@ -160,14 +160,169 @@ test_second_rounding (void)
   fixture_remove (model->directory, "a.slm");
 }
 
+/* ---- Keeping ------------------------------------------------------------------------------ */
+
+static void
+assert_same_file (const gchar *one, const gchar *other)
+{
+  g_autofree gchar *a = NULL, *b = NULL;
+  gsize a_size, b_size;
+
+  g_assert_true (g_file_get_contents (one, &a, &a_size, NULL));
+  g_assert_true (g_file_get_contents (other, &b, &b_size, NULL));
+  g_assert_cmpmem (a, a_size, b, b_size);
+}
+
+/* Every tensor of one is in other, stored alike, with the same bytes. The order may be another. */
+static void
+assert_same_tensors (const gchar *one, const gchar *other)
+{
+  g_autoptr (SlmParts) a = slm_parts_load (one), b = slm_parts_load (other);
+  const json_t *tensors = json_object_get (a->manifest, "tensors");
+  json_t *entry;
+  gsize i;
+
+  g_assert_cmpuint (
+      json_array_size (tensors), ==, json_array_size (json_object_get (b->manifest, "tensors")));
+  /* The hash of the payload is in it. */
+  json_array_foreach (tensors, i, entry)
+    g_assert_true (json_equal (
+        entry, slm_parts_find (b, json_string_value (json_object_get (entry, "name")))));
+}
+
+/* What this program's own rounding made is kept as it was, scheme included. */
+static void
+test_keep_rounded (void)
+{
+  g_autoptr (FixtureModel) model = new_model (TRUE);
+  g_autofree gchar *first = target_path (model, "a.slm");
+  g_autofree gchar *second = target_path (model, "b.slm");
+  guint i;
+
+  fixture_save (model);
+  for (i = 0; i < G_N_ELEMENTS (types); i++) {
+    must_convert (model->directory, first, types[i], FALSE);
+    must_convert (first, second, VLM_WEIGHT_KEEP, FALSE);
+    assert_same_file (first, second);
+    if (types[i] != VLM_WEIGHT_F16)
+      must_convert (first, second, VLM_WEIGHT_AUTO, FALSE);
+    assert_same_file (first, second);
+  }
+  must_convert (model->directory, first, VLM_WEIGHT_F16, FALSE);
+  must_convert (model->directory, second, VLM_WEIGHT_KEEP, FALSE);
+  assert_same_file (first, second);
+  fixture_remove (model->directory, "a.slm");
+  fixture_remove (model->directory, "b.slm");
+}
+
+/* Integers of every format, those of one product among them, whatever is asked of them. */
+static void
+test_keep_formats (void)
+{
+  g_autoptr (FixtureModel) model = new_model (TRUE);
+  g_autofree gchar *source = target_path (model, "a.slm");
+  g_autofree gchar *kept = target_path (model, "b.slm");
+  g_autofree gchar *again = target_path (model, "c.slm");
+  g_autoptr (GError) error = NULL;
+  guint precision, i;
+
+  fixture_save (model);
+  slm_fixture_convert_mixed (model, source);
+  assert_sound (source);
+  must_convert (source, kept, VLM_WEIGHT_KEEP, FALSE);
+  assert_sound (kept);
+  assert_same_tensors (source, kept);
+  must_convert (kept, again, VLM_WEIGHT_AUTO, FALSE);
+  assert_same_file (kept, again);
+
+  for (precision = VLM_PRECISION_AUTO; precision <= VLM_PRECISION_FAST; precision++) {
+    const VlmLoadOptions options = { .precision = precision };
+    VlmModel *loaded = vlm_model_load (kept, &options, NULL, NULL, NULL, &error);
+    VlmModelInfo info;
+
+    g_assert_no_error (error);
+    vlm_model_get_info (loaded, &info);
+    g_assert_true (info.fast == (precision != VLM_PRECISION_EXACT));
+    vlm_model_unref (loaded);
+  }
+  for (i = 0; i < G_N_ELEMENTS (types); i++) {
+    g_assert_false (convert (kept, again, types[i], FALSE, &error));
+    fixture_assert_message (
+        error, VLM_ERROR_UNSUPPORTED, "model.language_model.embed_tokens.weight");
+    fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "quantised a second time");
+    g_clear_error (&error);
+    must_convert (kept, again, types[i], TRUE);
+    assert_sound (again);
+  }
+  fixture_remove (model->directory, "a.slm");
+  fixture_remove (model->directory, "b.slm");
+  fixture_remove (model->directory, "c.slm");
+}
+
+/* Text and vision are kept, or not, each by itself. */
+static void
+test_keep_parts (void)
+{
+  g_autoptr (FixtureModel) model = new_model (TRUE);
+  g_autofree gchar *source = target_path (model, "a.slm");
+  g_autofree gchar *target = target_path (model, "b.slm");
+  const VlmConvertOptions text = { VLM_WEIGHT_KEEP, VLM_WEIGHT_INT8, FALSE, 2, NULL };
+  const VlmConvertOptions vision = { VLM_WEIGHT_INT8, VLM_WEIGHT_KEEP, FALSE, 2, NULL };
+  g_autoptr (GError) error = NULL;
+
+  fixture_save (model);
+  slm_fixture_convert_mixed (model, source);
+  g_assert_false (vlm_model_convert (source, target, &text, NULL, NULL, NULL, &error));
+  fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "tensor model.vision_tower.");
+  g_clear_error (&error);
+  g_assert_false (vlm_model_convert (source, target, &vision, NULL, NULL, NULL, &error));
+  fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "tensor model.language_model.");
+  fixture_remove (model->directory, "a.slm");
+}
+
+/* The kinds of integers that a description of the mixed model lists. */
+static void
+test_describe_formats (void)
+{
+  g_autoptr (FixtureModel) model = new_model (TRUE);
+  g_autofree gchar *path = target_path (model, "a.slm");
+  g_autofree gchar *text = NULL;
+  g_autoptr (GError) error = NULL;
+  guint n_matrices = 0, n_minimums = 0, n_codes = 0;
+  json_t *root, *group;
+  gsize i;
+
+  fixture_save (model);
+  slm_fixture_convert_mixed (model, path);
+  text = vlm_model_describe (path, NULL, &error);
+  g_assert_no_error (error);
+  root = json_loads (text, JSON_REJECT_DUPLICATES, NULL);
+  json_array_foreach (json_object_get (root, "weights"), i, group) {
+    const gchar *scale = json_string_value (json_object_get (group, "scale"));
+    gboolean is_int = g_str_has_prefix (json_string_value (json_object_get (group, "type")), "int");
+
+    g_assert_true (is_int == (scale != NULL));
+    g_assert_true (json_is_integer (json_object_get (group, "group"))
+        == (is_int && !g_str_equal (scale, "row")));
+    n_matrices += is_int;
+    n_minimums += json_is_true (json_object_get (group, "minimum"));
+    n_codes += !g_strcmp0 (scale, "codes");
+  }
+  json_decref (root);
+  g_assert_cmpuint (n_matrices, >, 10);
+  g_assert_cmpuint (n_minimums, >, 2);
+  g_assert_cmpuint (n_codes, >, 2);
+  fixture_remove (model->directory, "a.slm");
+}
+
 static void
 test_settings (void)
 {
   g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   g_autofree gchar *part = target_path (model, "config.json");
-  const VlmConvertOptions wrong[] = { { VLM_WEIGHT_AUTO, VLM_WEIGHT_AUTO, FALSE, 0 },
-    { VLM_WEIGHT_INT4, VLM_WEIGHT_INT4, FALSE, 0 } };
+  const VlmConvertOptions wrong[] = { { VLM_WEIGHT_AUTO, VLM_WEIGHT_AUTO, FALSE, 0, NULL },
+    { VLM_WEIGHT_INT4, VLM_WEIGHT_INT4, FALSE, 0, NULL } };
   g_autoptr (GError) own = NULL;
   guint i;
 
@@ -218,7 +373,7 @@ count_entries (const gchar *directory)
 static void
 test_cancel (void)
 {
-  static const VlmConvertOptions options = { VLM_WEIGHT_INT4, VLM_WEIGHT_AUTO, FALSE, 1 };
+  static const VlmConvertOptions options = { VLM_WEIGHT_INT4, VLM_WEIGHT_AUTO, FALSE, 1, NULL };
   g_autoptr (FixtureModel) model = new_model (TRUE);
   g_autofree gchar *path = target_path (model, "m.slm");
   guint n_entries, limit;
@@ -254,7 +409,7 @@ test_cancel (void)
 static void
 put_float (const FixtureModel *model, const gchar *name, guint index, gfloat value)
 {
-  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL);
+  g_autoptr (VlmCheckpoint) checkpoint = vlm_checkpoint_open (model->directory, NULL, NULL);
   const VlmTensorInfo *info = vlm_tensor_source_lookup (checkpoint->tensors, name);
   FILE *file = g_fopen (vlm_tensor_source_get_path (checkpoint->tensors, info), "r+be");
 
@@ -345,12 +500,13 @@ test_no_model (void)
   g_autoptr (FixtureModel) model = new_model (FALSE);
   g_autoptr (GError) error = NULL;
 
-  g_assert_false (vlm_model_verify (directory, collect, NULL, NULL, NULL, &error));
+  g_assert_false (vlm_model_verify (directory, NULL, collect, NULL, NULL, NULL, &error));
   g_assert_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND);
   g_clear_error (&error);
   fixture_save (model);
   g_cancellable_cancel (cancellable);
-  g_assert_false (vlm_model_verify (model->directory, collect, NULL, NULL, cancellable, &error));
+  g_assert_false (
+      vlm_model_verify (model->directory, NULL, collect, NULL, NULL, cancellable, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
   fixture_directory_remove (g_steal_pointer (&directory));
 }
@@ -362,6 +518,10 @@ main (int argc, char **argv)
   g_test_add_func ("/convert/types", test_types);
   g_test_add_func ("/convert/describe", test_describe);
   g_test_add_func ("/convert/second-rounding", test_second_rounding);
+  g_test_add_func ("/convert/keep/rounded", test_keep_rounded);
+  g_test_add_func ("/convert/keep/formats", test_keep_formats);
+  g_test_add_func ("/convert/keep/parts", test_keep_parts);
+  g_test_add_func ("/convert/describe-formats", test_describe_formats);
   g_test_add_func ("/convert/settings", test_settings);
   g_test_add_func ("/convert/cancel", test_cancel);
   g_test_add_func ("/convert/special-values", test_special_values);

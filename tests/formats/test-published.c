@@ -15,6 +15,7 @@ typedef struct
   guint vision_hidden, vision_ff, vision_layers, vision_heads, projector;
   gboolean projector_norm;
   guint n_tensors;
+  guint vocabulary; /* 0: 65536 */
 } Size;
 
 static const Size sizes[] = {
@@ -23,10 +24,18 @@ static const Size sizes[] = {
   { "LFM2-700M", 1536, 24, 16, 6912, "2 5 8 10 12 14", .n_tensors = 148 },
   { "LFM2-1.2B", 2048, 32, 16, 8192, "2 5 8 10 12 14", .n_tensors = 148 },
   { "LFM2-2.6B", 2048, 32, 30, 10752, "2 5 9 13 17 21 24 27", .n_tensors = 266 },
-  { "LFM2-VL-450M", 1024, 16, 16, 4608, "2 5 8 10 12 14", 768, 3072, 12, 12, 2560, TRUE, 351 },
-  { "LFM2.5-VL-450M", 1024, 16, 16, 4608, "2 5 8 10 12 14", 768, 3072, 12, 12, 2048, FALSE, 349 },
-  { "LFM2-VL-1.6B", 2048, 32, 16, 8192, "2 5 8 10 12 14", 1152, 4304, 27, 16, 2560, TRUE, 591 },
-  { "LFM2.5-VL-1.6B", 2048, 32, 16, 8192, "2 5 8 10 12 14", 1152, 4304, 27, 16, 2048, FALSE, 589 },
+  { "LFM2-VL-450M", 1024, 16, 16, 4608, "2 5 8 10 12 14", 768, 3072, 12, 12, 2560, TRUE, 351,
+      65536 },
+  { "LFM2.5-VL-450M", 1024, 16, 16, 4608, "2 5 8 10 12 14", 768, 3072, 12, 12, 2048, FALSE, 349,
+      65536 },
+  { "LFM2-VL-1.6B", 2048, 32, 16, 8192, "2 5 8 10 12 14", 1152, 4304, 27, 16, 2560, TRUE, 591,
+      65536 },
+  { "LFM2.5-VL-1.6B", 2048, 32, 16, 8192, "2 5 8 10 12 14", 1152, 4304, 27, 16, 2048, FALSE, 589,
+      65536 },
+  { "LFM2-VL-3B", 2048, 32, 30, 10752, "2 5 9 13 17 21 24 27", 1152, 4304, 27, 16, 2048, TRUE, 709,
+      65536 },
+  { "LFM2.5-VL-3B", 2048, 32, 30, 10752, "2 5 9 13 17 21 24 27", 1152, 4304, 27, 16, 2048, FALSE,
+      707, 125056 },
 };
 
 static void
@@ -35,7 +44,7 @@ fill_text (VlmTextConfig *text, const Size *size)
   g_auto (GStrv) attention = g_strsplit (size->attention, " ", -1);
   guint i;
 
-  text->vocab_size = 65536;
+  text->vocab_size = size->vocabulary ? size->vocabulary : 65536;
   text->hidden_size = size->hidden;
   text->n_layers = size->layers;
   text->n_heads = size->heads;
@@ -123,8 +132,11 @@ test_names (void)
     g_assert_cmpstr (vlm_published_get_name (published), ==, sizes[i].name);
     if (deviations->len > 0)
       g_error ("%s: %s", sizes[i].name, (gchar *) deviations->pdata[0]);
-    g_assert_true (vlm_published_is_verified (published) == (i != 0));
-    g_assert_cmpstr (vlm_published_get_twin (published), ==, i == 1 ? "LFM2.5-350M" : NULL);
+    g_assert_true (vlm_published_is_verified (published) == (i != 0 && i != 10));
+    g_assert_cmpstr (vlm_published_get_twin (published), ==,
+        i == 1       ? "LFM2.5-350M"
+            : i == 3 ? "LFM2.5-1.2B"
+                     : NULL);
   }
 }
 

@@ -20,15 +20,19 @@ typedef struct
   int fd;
 } Victim;
 
+/* integers: the file with matrices of all kinds of fields. */
 static Victim *
-victim_new (void)
+victim_new (gboolean integers)
 {
   Victim *victim = g_new0 (Victim, 1);
   guint64 length;
 
   victim->directory = fixture_directory_new ();
   victim->path = g_build_filename (victim->directory, "victim.slm", NULL);
-  slm_fixture_write (victim->path);
+  if (integers)
+    slm_fixture_write_integers (victim->path);
+  else
+    slm_fixture_write (victim->path);
   g_assert_true (
       g_file_get_contents (victim->path, (gchar **) &victim->bytes, &victim->size, NULL));
   memcpy (&length, victim->bytes, 8);
@@ -67,9 +71,9 @@ expect_refusal (const Victim *victim, const gchar *what, gsize at, gint bit)
 
 /* Every bit of the file, one after the other. */
 static void
-test_every_bit (void)
+test_every_bit (gconstpointer data)
 {
-  g_autoptr (Victim) victim = victim_new ();
+  g_autoptr (Victim) victim = victim_new (GPOINTER_TO_INT (data));
   g_autoptr (GError) error = NULL;
   gsize at;
   gint bit;
@@ -107,9 +111,9 @@ find_owner (SlmParts *parts, gsize at)
 
 /* Whatever part of the data is damaged, the message names the tensor. */
 static void
-test_names (void)
+test_names (gconstpointer data)
 {
-  g_autoptr (Victim) victim = victim_new ();
+  g_autoptr (Victim) victim = victim_new (GPOINTER_TO_INT (data));
   g_autoptr (SlmParts) parts = slm_parts_load (victim->path);
   gsize at;
 
@@ -132,9 +136,9 @@ test_names (void)
 /* ---- Length ------------------------------------------------------------------------------- */
 
 static void
-test_truncated (void)
+test_truncated (gconstpointer data)
 {
-  g_autoptr (Victim) victim = victim_new ();
+  g_autoptr (Victim) victim = victim_new (GPOINTER_TO_INT (data));
   gsize size;
 
   for (size = victim->size; size-- > 0;) {
@@ -144,9 +148,9 @@ test_truncated (void)
 }
 
 static void
-test_longer (void)
+test_longer (gconstpointer data)
 {
-  g_autoptr (Victim) victim = victim_new ();
+  g_autoptr (Victim) victim = victim_new (GPOINTER_TO_INT (data));
   gsize more;
 
   for (more = 1; more <= 130; more++) {
@@ -159,7 +163,7 @@ test_longer (void)
 static void
 test_cut_while_open (void)
 {
-  g_autoptr (Victim) victim = victim_new ();
+  g_autoptr (Victim) victim = victim_new (FALSE);
   g_autoptr (GError) error = NULL;
   g_autoptr (VlmSlm) slm = vlm_slm_open (victim->path, &error);
   g_autoptr (VlmTensorSource) source = vlm_slm_get_tensors (slm, &error);
@@ -175,9 +179,9 @@ test_cut_while_open (void)
 typedef void (*Lie) (SlmParts *parts);
 
 static void
-expect_lie (Lie lie, gint code, const gchar *part)
+expect_lie (Lie lie, gboolean integers, gint code, const gchar *part)
 {
-  g_autoptr (Victim) victim = victim_new ();
+  g_autoptr (Victim) victim = victim_new (integers);
   g_autoptr (SlmParts) parts = slm_parts_load (victim->path);
   g_autoptr (GError) error = NULL;
 
@@ -190,9 +194,9 @@ expect_lie (Lie lie, gint code, const gchar *part)
 
 /* Without a lie the file taken apart and put together is a good one. */
 static void
-test_no_lie (void)
+test_no_lie (gconstpointer data)
 {
-  g_autoptr (Victim) victim = victim_new ();
+  g_autoptr (Victim) victim = victim_new (GPOINTER_TO_INT (data));
   g_autoptr (SlmParts) parts = slm_parts_load (victim->path);
   g_autoptr (GError) error = NULL;
 
@@ -365,16 +369,53 @@ LIE (high_zero, put_byte (parts, "groups.weight", 65 + 3, 0x08))
 LIE (spare, put_byte (parts, "odd.weight", 5, 0x91))
 LIE (padding, *slm_parts_payload (parts, "padding/1") = 1)
 
+/* Lies about integers of any format. */
+#define SET(NAME, KEY, VALUE) set_entry (parts, NAME, KEY, VALUE)
+
+LIE (bits, SET ("five.weight", "bits", json_integer (7)))
+LIE (bits_text, SET ("five.weight", "bits", json_string ("5")))
+LIE (other_bits, SET ("five.weight", "bits", json_integer (6)))
+LIE (group, SET ("five.weight", "group", json_integer (24)))
+LIE (group_zero, SET ("five.weight", "group", json_integer (0)))
+LIE (group_large, SET ("codes.weight", "group", json_integer (512)))
+LIE (group_huge, SET ("five.weight", "group", json_integer (((json_int_t) 1 << 32) + 16)))
+LIE (group_of_row,
+    set (json_object_get (slm_parts_find (parts, "row.weight"), "quantisation"), "group",
+        json_integer (16)))
+LIE (no_group,
+    json_object_del (
+        json_object_get (slm_parts_find (parts, "five.weight"), "quantisation"), "group"))
+LIE (scale_kind, SET ("five.weight", "scale", json_string ("f64")))
+LIE (other_scale, SET ("five.weight", "scale", json_string ("f32")))
+LIE (minimum, SET ("five.weight", "minimum", json_integer (1)))
+LIE (minimum_of_bytes, SET ("bytes.weight", "minimum", json_true ()))
+LIE (minimum_of_row, SET ("row.weight", "minimum", json_true ()))
+LIE (integers_key,
+    set (json_object_get (slm_parts_find (parts, "five.weight"), "quantisation"), "zero_point",
+        json_integer (8)))
+LIE (integers_columns, SET ("five.weight", "columns", json_integer (39)))
+LIE (min_name, SET ("five.weight.min", "name", json_string ("five.weight.mins")))
+LIE (super_shape, SET ("codes.weight.super_min", "shape", json_pack ("[ii]", 1, 2)))
+LIE (plain_f32, SET ("bytes.weight.scale", "name", json_string ("bytes.scale")))
+LIE (scale_type, SET ("bytes.weight.scale", "dtype", json_string ("F16")))
+LIE (spare_five, put_byte (parts, "five.weight", 23, 0x80))
+LIE (spare_four, put_byte (parts, "codes.weight", 16, 0x10))
+LIE (nan_half, put_half (parts, "five.weight.min", 0x7e00))
+LIE (infinite_super, put_half (parts, "codes.weight.super_scale", 0xfc00))
+LIE (nan_float, put_byte (parts, "row.weight.scale", 6, 0xc0);
+     put_byte (parts, "row.weight.scale", 7, 0xff))
+
 static const struct
 {
   const gchar *name;
   Lie lie;
+  gboolean integers; /* about a matrix of slm_fixture_integers */
   gint code;
   const gchar *part;
 } lies[] = {
 #define CASE(NAME, CODE, PART)                                                                     \
   {                                                                                                \
-#NAME, lie_##NAME, VLM_ERROR_##CODE, PART                                                      \
+#NAME, lie_##NAME, FALSE, VLM_ERROR_##CODE, PART                                               \
   }
   CASE (version, UNSUPPORTED, "format_version is 3, expected 2"),
   CASE (version_text, UNSUPPORTED, "format_version is \"2\", expected 2"),
@@ -396,7 +437,7 @@ static const struct
   CASE (other_scheme, FORMAT, "(rows.weight).quantisation.columns is 7"),
   CASE (columns, FORMAT, "(rows.weight).quantisation.columns is 8"),
   CASE (odd_columns, FORMAT, "(groups.weight).quantisation.columns is 131"),
-  CASE (dtype, UNSUPPORTED, "dtype is \"BF16\", expected \"F16\" or \"U8\" or \"I8\""),
+  CASE (dtype, UNSUPPORTED, "dtype is \"BF16\", expected \"F32\" or \"F16\" or \"U8\" or"),
   CASE (plain_u8, FORMAT, "tensor norm.weight is U8 [5] in the manifest, expected F16"),
   CASE (no_scheme, FORMAT, "tensor rows.weight is I8 [3, 7] in the manifest, expected F16"),
   CASE (no_shape, FORMAT, "(norm.weight).shape is absent"),
@@ -438,8 +479,45 @@ static const struct
   CASE (minus_128, FORMAT, "row 1 of tensor rows.weight has the integer -128, expected -127..127"),
   CASE (low_zero, FORMAT, "row 1 of tensor groups.weight has the integer -8, expected -7..7"),
   CASE (high_zero, FORMAT, "row 1 of tensor groups.weight has the integer -8"),
-  CASE (spare, FORMAT, "row 1 of tensor odd.weight ends with a half byte of 9, expected 8"),
+  CASE (spare, FORMAT, "row 1 of tensor odd.weight ends with 4 spare bits of 9, expected 8"),
   CASE (padding, FORMAT, "tensor padding/1 is damaged: byte 0 is 1, expected 0"),
+#undef CASE
+
+#define CASE(NAME, CODE, PART)                                                                     \
+  {                                                                                                \
+#NAME, lie_##NAME, TRUE, VLM_ERROR_##CODE, PART                                                \
+  }
+  CASE (bits, UNSUPPORTED,
+      "(five.weight).quantisation: integers of 7 bits with scale f16, group 16 and minimum true"),
+  CASE (bits_text, FORMAT, "(five.weight).quantisation.bits is \"5\""),
+  CASE (other_bits, FORMAT, "(five.weight).quantisation.columns is 37"),
+  CASE (group, UNSUPPORTED, "group 24 and minimum true are not known"),
+  CASE (group_zero, FORMAT, "(five.weight).quantisation.group is 0"),
+  CASE (group_large, UNSUPPORTED, "scale codes, group 512"),
+  CASE (group_huge, UNSUPPORTED, "group 4294967312"),
+  CASE (group_of_row, FORMAT, "(row.weight).quantisation.group is 16"),
+  CASE (no_group, FORMAT, "(five.weight).quantisation.group is absent"),
+  CASE (scale_kind, UNSUPPORTED, "quantisation.scale is \"f64\", expected \"row\" or \"f16\""),
+  CASE (
+      other_scale, FORMAT, "tensor five.weight.scale is F16 [3, 3] in the manifest, expected F32"),
+  CASE (minimum, FORMAT, "(five.weight).quantisation.minimum is 1, expected true or false"),
+  CASE (minimum_of_bytes, UNSUPPORTED, "integers of 8 bits with scale f32, group 16 and minimum"),
+  CASE (minimum_of_row, UNSUPPORTED, "integers of 6 bits with scale row, group 0 and minimum true"),
+  CASE (integers_key, UNSUPPORTED, "(five.weight).quantisation.zero_point is 8"),
+  CASE (integers_columns, FORMAT, "(five.weight).quantisation.columns is 39"),
+  CASE (min_name, FORMAT,
+      "tensor five.weight.scale is followed by five.weight.mins in the manifest, expected "
+      "five.weight.min"),
+  CASE (super_shape, FORMAT,
+      "tensor codes.weight.super_min is F16 [1, 2] in the manifest, expected F16 [2, 1]"),
+  CASE (plain_f32, FORMAT, "tensor bytes.weight is followed by bytes.scale in the manifest"),
+  CASE (
+      scale_type, FORMAT, "tensor bytes.weight.scale is F16 [2, 2] in the manifest, expected F32"),
+  CASE (spare_five, FORMAT, "row 0 of tensor five.weight ends with 7 spare bits of 64, expected 0"),
+  CASE (spare_four, FORMAT, "row 0 of tensor codes.weight ends with 4 spare bits of 1, expected 0"),
+  CASE (nan_half, FORMAT, "value 1 of tensor five.weight.min is nan, expected a finite number"),
+  CASE (infinite_super, FORMAT, "value 1 of tensor codes.weight.super_scale is -inf, expected a"),
+  CASE (nan_float, FORMAT, "value 1 of tensor row.weight.scale is -nan, expected a finite number"),
 #undef CASE
 };
 
@@ -448,7 +526,7 @@ test_lie (gconstpointer data)
 {
   guint i = GPOINTER_TO_UINT (data);
 
-  expect_lie (lies[i].lie, lies[i].code, lies[i].part);
+  expect_lie (lies[i].lie, lies[i].integers, lies[i].code, lies[i].part);
 }
 
 /* ---- The loader --------------------------------------------------------------------------- */
@@ -500,7 +578,7 @@ test_unused_tensor (void)
   g_autofree gchar *path = g_build_filename (model->directory, "victim.slm", NULL);
   g_autofree gchar *copy = g_build_filename (model->directory, "copy.slm", NULL);
   const gchar *name = "model.vision_tower.vision_model.head.probe";
-  const VlmConvertOptions options = { VLM_WEIGHT_INT8, VLM_WEIGHT_AUTO, FALSE, 1 };
+  const VlmConvertOptions options = { VLM_WEIGHT_INT8, VLM_WEIGHT_AUTO, FALSE, 1, NULL };
   g_autoptr (SlmParts) parts = NULL;
   g_autoptr (GError) error = NULL, other = NULL;
   VlmModel *loaded;
@@ -533,7 +611,7 @@ expect_checkpoint_lie (Lie lie, gint code, const gchar *part)
   parts = slm_parts_load (path);
   lie (parts);
   slm_parts_save (parts, path);
-  g_assert_null (vlm_checkpoint_open (path, &error));
+  g_assert_null (vlm_checkpoint_open (path, NULL, &error));
   fixture_assert_message (error, code, part);
   fixture_assert_message (error, code, "victim.slm");
 }
@@ -564,9 +642,9 @@ expect_unknown (gconstpointer bytes, gsize size, const gchar *part)
   g_autoptr (GError) checked = NULL, opened = NULL;
 
   fixture_write (directory, "thing", bytes, size);
-  g_assert_false (vlm_model_check_path (path, &checked));
+  g_assert_false (vlm_model_check_path (path, NULL, &checked));
   fixture_assert_message (checked, VLM_ERROR_UNSUPPORTED, part);
-  g_assert_null (vlm_checkpoint_open (path, &opened));
+  g_assert_null (vlm_checkpoint_open (path, NULL, &opened));
   fixture_assert_message (opened, VLM_ERROR_UNSUPPORTED, part);
   fixture_directory_remove (directory);
 }
@@ -578,13 +656,13 @@ test_unknown_files (void)
   g_autofree gchar *path = g_build_filename (model->directory, "model.safetensors", NULL);
   g_autoptr (GError) error = NULL;
 
-  expect_unknown ("", 0, "is neither a model directory nor a .slm file: it is empty");
-  expect_unknown ("GGUF\3\0\0\0\0\0\0\0", 12, "begins with 47 47 55 46 03 00 00 00 \"GGUF....\"");
-  expect_unknown ("CELLM\1", 6, "begins with 43 45 4c 4c 4d 01 \"CELLM.\"");
+  expect_unknown ("", 0, "is neither a model directory nor a file of a known format: it is empty");
+  expect_unknown ("GGML\3\0\0\0\0\0\0\0", 12, "begins with 47 47 4d 4c 03 00 00 00 \"GGML....\"");
+  expect_unknown ("CELLN\1", 6, "begins with 43 45 4c 4c 4e 01 \"CELLN.\"");
   expect_unknown ("\200\0\0\0\0\0\0\0", 8, "begins with 80 00");
 
   fixture_save (model);
-  g_assert_false (vlm_model_check_path (path, &error));
+  g_assert_false (vlm_model_check_path (path, NULL, &error));
   fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "by naming their directory");
 }
 
@@ -599,7 +677,7 @@ test_plain_integers (void)
   fixture_save (model);
   fixture_write_raw (
       model->directory, "model.safetensors", strlen (header), header, strlen (header), 8);
-  g_assert_null (vlm_checkpoint_open (model->directory, &error));
+  g_assert_null (vlm_checkpoint_open (model->directory, NULL, &error));
   fixture_assert_message (
       error, VLM_ERROR_UNSUPPORTED, "tensor x has dtype I8, expected F32, F16 or BF16");
 }
@@ -607,15 +685,23 @@ test_plain_integers (void)
 int
 main (int argc, char **argv)
 {
+  static const struct
+  {
+    const gchar *path;
+    GTestDataFunc func;
+  } twice[] = { { "/slm/damage/every-bit", test_every_bit }, { "/slm/damage/names", test_names },
+    { "/slm/damage/truncated", test_truncated }, { "/slm/damage/longer", test_longer },
+    { "/slm/lies/none", test_no_lie } };
   guint i;
 
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/slm/damage/every-bit", test_every_bit);
-  g_test_add_func ("/slm/damage/names", test_names);
-  g_test_add_func ("/slm/damage/truncated", test_truncated);
-  g_test_add_func ("/slm/damage/longer", test_longer);
+  for (i = 0; i < G_N_ELEMENTS (twice); i++) {
+    g_autofree gchar *path = g_strconcat (twice[i].path, "-of-integers", NULL);
+
+    g_test_add_data_func (twice[i].path, GINT_TO_POINTER (FALSE), twice[i].func);
+    g_test_add_data_func (path, GINT_TO_POINTER (TRUE), twice[i].func);
+  }
   g_test_add_func ("/slm/damage/cut-while-open", test_cut_while_open);
-  g_test_add_func ("/slm/lies/none", test_no_lie);
   for (i = 0; i < G_N_ELEMENTS (lies); i++) {
     g_autofree gchar *path = g_strconcat ("/slm/lies/", lies[i].name, NULL);
 

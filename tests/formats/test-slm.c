@@ -275,8 +275,8 @@ check_model (VlmSlmType type, gboolean has_vision)
   VlmModel *loaded;
 
   slm_fixture_convert (model, path, type);
-  g_assert_true (vlm_model_check_path (path, &error));
-  file = vlm_checkpoint_open (path, &error);
+  g_assert_true (vlm_model_check_path (path, NULL, &error));
+  file = vlm_checkpoint_open (path, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpmem (
       &file->config, sizeof (file->config), &directory->config, sizeof (directory->config));
@@ -334,8 +334,8 @@ test_resource (void)
 
   g_assert_true (slm_read_all (vlm_builtin_model (), &error));
   g_assert_no_error (error);
-  files = vlm_model_files_open (vlm_builtin_model (), &error);
-  g_assert_nonnull (vlm_model_files_get_slm (files));
+  files = vlm_model_files_open (vlm_builtin_model (), NULL, &error);
+  g_assert_cmpstr (vlm_model_files_get_format (files), ==, "slm");
   g_assert_true (vlm_model_files_has (files, "tokenizer.json"));
   g_assert_null (vlm_slm_open ("resource:///org/nothing.slm", &error));
   fixture_assert_message (error, VLM_ERROR_NOT_FOUND, "resource:///org/nothing.slm");

@@ -35,10 +35,10 @@ load_path (const gchar *path, VlmPrecision precision, GError **error)
   Loaded *loaded = g_new0 (Loaded, 1);
 
   g_assert_cmpint (vlm_kernels_init (&loaded->kernels, VLM_CPU_SCALAR), ==, 0);
-  loaded->checkpoint = vlm_checkpoint_open (path, error);
+  loaded->checkpoint = vlm_checkpoint_open (path, NULL, error);
   if (loaded->checkpoint != NULL)
-    loaded->weights =
-        vlm_weights_load (loaded->checkpoint, &loaded->kernels, precision, NULL, NULL, NULL, error);
+    loaded->weights = vlm_weights_load (
+        loaded->checkpoint, &loaded->kernels, precision, 2, NULL, NULL, NULL, error);
   if (loaded->weights != NULL)
     return loaded;
   vlm_checkpoint_free (loaded->checkpoint);
@@ -499,32 +499,33 @@ test_pooling_head (void)
   g_assert_nonnull (loaded);
 }
 
-/* Tensors that are one product, each of a type of its own. */
+/* Tensors that are one product, each of a type of its own: each stays what it is. */
 static void
 test_mixed_types (void)
 {
-  static const VlmDType dtypes[] = { [VLM_PRECISION_AUTO] = VLM_DTYPE_F32,
-    [VLM_PRECISION_EXACT] = VLM_DTYPE_F32,
-    [VLM_PRECISION_FAST] = VLM_DTYPE_QUANTISED };
+  static const gchar *const names[] = { TEXT "layers.1.self_attn.q_proj.weight",
+    TEXT "layers.1.self_attn.k_proj.weight", TEXT "layers.1.self_attn.v_proj.weight" };
+  static const VlmDType dtypes[] = { VLM_DTYPE_F16, VLM_DTYPE_F32, VLM_DTYPE_BF16 };
   g_autoptr (FixtureModel) model = fixture_model_new (TRUE);
-  gfloat row[16], value;
-  guint i;
+  guint precision, i;
 
-  fixture_find (model, TEXT "layers.1.self_attn.q_proj.weight")->dtype = VLM_DTYPE_F16;
-  fixture_find (model, TEXT "layers.1.self_attn.k_proj.weight")->dtype = VLM_DTYPE_F32;
-  fixture_find (model, TEXT "layers.1.self_attn.v_proj.weight")->dtype = VLM_DTYPE_BF16;
+  for (i = 0; i < G_N_ELEMENTS (names); i++)
+    fixture_find (model, names[i])->dtype = dtypes[i];
   fixture_save (model);
-  for (i = 0; i < G_N_ELEMENTS (dtypes); i++) {
+  for (precision = VLM_PRECISION_AUTO; precision <= VLM_PRECISION_FAST; precision++) {
+    gboolean fast = precision == VLM_PRECISION_FAST;
     g_autoptr (GError) error = NULL;
-    g_autoptr (Loaded) loaded = load_path (model->directory, i, &error);
+    g_autoptr (Loaded) loaded = load_path (model->directory, precision, &error);
     const VlmMatrix *matrix;
+    gfloat row[16];
 
     g_assert_no_error (error);
     matrix = loaded->weights->layers[1].qkv.matrix;
-    g_assert_cmpint (matrix->dtype, ==, dtypes[i]);
+    g_assert_cmpuint (matrix->n_parts, ==, fast ? 1 : G_N_ELEMENTS (names));
+    for (i = 0; i < matrix->n_parts; i++)
+      g_assert_cmpint (matrix->parts[i].dtype, ==, fast ? VLM_DTYPE_QUANTISED : dtypes[i]);
     vlm_matrix_get_row (matrix, &loaded->kernels, 24, row);
-    value = fixture_value (TEXT "layers.1.self_attn.v_proj.weight", 3);
-    g_assert_cmpfloat (ABS (row[3] - value), <=, dtypes[i] == VLM_DTYPE_F32 ? 0 : 0.01f);
+    g_assert_cmpfloat (ABS (row[3] - fixture_value (names[2], 3)), <=, fast ? 0.01f : 0);
   }
 }
 
@@ -554,14 +555,14 @@ test_integers_for_floats (void)
     g_autoptr (Loaded) loaded = load_path (path, i, &error);
 
     g_assert_no_error (error);
-    g_assert_cmpint (loaded->weights->patch.matrix->dtype, ==, VLM_DTYPE_F32);
+    g_assert_cmpint (loaded->weights->patch.matrix->parts[0].dtype, ==, VLM_DTYPE_F32);
   }
 
   slm_fixture_convert_one (model, path, positions);
   g_assert_null (load_path (path, VLM_PRECISION_AUTO, &error));
   fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, positions);
   fixture_assert_message (error, VLM_ERROR_UNSUPPORTED, "integers of 8 bits, expected floats");
-  g_assert_true (vlm_model_verify (path, on_problem, NULL, problems, NULL, NULL));
+  g_assert_true (vlm_model_verify (path, NULL, on_problem, NULL, problems, NULL, NULL));
   g_assert_cmpstr (problems->str, ==, error->message);
 }
 
@@ -604,14 +605,14 @@ test_progress_and_cancel (void)
   gdouble last = 0;
 
   g_assert_cmpint (vlm_kernels_init (&kernels, VLM_CPU_SCALAR), ==, 0);
-  weights =
-      vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress, &last, NULL, &error);
+  weights = vlm_weights_load (
+      checkpoint, &kernels, VLM_PRECISION_AUTO, 0, on_progress, &last, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpfloat (last, ==, 1);
   vlm_weights_free (weights, &checkpoint->config);
 
   /* From the middle of the loading: what is loaded by then is freed. */
-  g_assert_null (vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, on_progress_cancel,
+  g_assert_null (vlm_weights_load (checkpoint, &kernels, VLM_PRECISION_AUTO, 0, on_progress_cancel,
       &canceller, cancellable, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
   g_assert_cmpuint (canceller.calls, >, 0);

@@ -77,6 +77,11 @@ CASES = {
         case("tiled-320x200", ("mix", 320, 200, 63)), case("tiled-200x320", ("hash", 200, 320, 64)),
         case("tiled-900x200", ("tri", 900, 200, 65)), case("two-images", ("tri", 100, 64, 66), ("mix", 256, 256, 67)),
     ],
+    "vl-3b": [
+        case("text", system=SYSTEM), case("80x48", ("mix", 80, 48, 81)), case("exact-256x256", ("hash", 256, 256, 82)),
+        case("320x200", ("tri", 320, 200, 83)), case("tiled-640x360", ("mix", 640, 360, 84)),
+        case("tiled-300x900", ("tri", 300, 900, 85)),
+    ],
     "text-only": [case("text"), case("text-2"), case("text-system", system=SYSTEM)],
 }
 
@@ -95,7 +100,7 @@ class Reference:
     """A loaded checkpoint: float32, CPU, eager attention."""
 
     def __init__(self, folder, name):
-        text_only = gm.MODELS[name].get("text_only", False)
+        text_only = gm.SPECS[name].get("text_only", False)
         auto = AutoModelForCausalLM if text_only else AutoModelForImageTextToText
         self.model, info = auto.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)

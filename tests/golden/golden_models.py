@@ -148,6 +148,18 @@ MODELS = {
                       "rescale_factor": None, "image_mean": None, "image_std": None, "max_num_patches": None,
                       "return_row_col_info": None, "downsample_factor": None, "use_thumbnail": None},
     },
+    "vl-3b": {
+        "about": "LFM2.5-VL-3B in small: three tower layers with heads of 72, projector without norm, bicubic, "
+                 "tiles 1..10 of 256 pixels, the 128k vocabulary's regex and its special ids behind the words",
+        "seed": 88, "dtype": "bfloat16", "level": True, "nested": True, "tokenizer": "moved-128k",
+        "config": {"projector_hidden_size": 64, "projector_use_layernorm": False},
+        "text": _text(hidden_size=32, num_hidden_layers=5, layer_types=kinds("ccaca"), num_attention_heads=4,
+                      num_key_value_heads=1, intermediate_size=84, block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=144, intermediate_size=96, num_attention_heads=2, num_hidden_layers=3),
+        "processor": {"min_tiles": 1, "tile_size": 256, "min_image_tokens": 16, "max_image_tokens": 64,
+                      "max_num_patches": 256, "resample": 3},
+    },
     "text-only": {
         "about": "plain LFM2 text model: prefix model., four heads of 16 with two KV heads, bos and pad omitted",
         "seed": 77, "dtype": "bfloat16", "level": False, "nested": False, "tokenizer": "standard", "text_only": True,
@@ -159,8 +171,44 @@ MODELS = {
     },
 }
 
+# Those of which there are only GGUF files (golden_gguf_model.py): all rows are multiples of 32, and the
+# image settings are the ones that the engine takes where a file has none.
+GGUF_MODELS = {
+    "gguf": {
+        "about": "LFM2.5-VL in small: projector without norm, one KV head for two heads, bilinear",
+        "seed": 88, "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
+        "config": {"projector_hidden_size": 64, "projector_use_layernorm": False},
+        "text": _text(num_hidden_layers=3, layer_types=kinds("cac"), intermediate_size=128,
+                      block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=32, intermediate_size=64, num_attention_heads=2),
+    },
+    "gguf-norm": {
+        "about": "LFM2-VL in small: projector with norm, as many KV heads as heads, bicubic",
+        "seed": 99, "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
+        "config": {"projector_hidden_size": 96, "projector_use_layernorm": True},
+        "text": _text(num_hidden_layers=3, layer_types=kinds("cca"), num_key_value_heads=2,
+                      intermediate_size=96, block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 500000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=32, intermediate_size=96, num_attention_heads=1),
+        "processor": {"resample": 3},
+    },
+    "gguf-k": {
+        "about": "rows of 256, as the blocks of the K types need them; two attention layers, of which the quantiser "
+                 "gives one more bits, heads of 64",
+        "seed": 111, "dtype": "float32", "level": False, "nested": True, "tokenizer": "moved",
+        "config": {"projector_hidden_size": 64, "projector_use_layernorm": False},
+        "text": _text(hidden_size=256, num_hidden_layers=4, layer_types=kinds("caca"), num_attention_heads=4,
+                      num_key_value_heads=2, intermediate_size=256, block_auto_adjust_ff_dim=False,
+                      rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        "vision": _vision(hidden_size=32, intermediate_size=64, num_attention_heads=1),
+    },
+}
+SPECS = {**MODELS, **GGUF_MODELS}
+
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-TOKENIZERS = {"standard": lambda: vocab.standard(1280, 1, 6000), "moved": lambda: vocab.moved(560, 2, 6000)}
+TOKENIZERS = {"standard": lambda: vocab.standard(1280, 1, 6000), "moved": lambda: vocab.moved(560, 2, 6000),
+              "moved-128k": lambda: vocab.moved(570, 3, 6000, vocab.SPLIT_128K)}
 
 
 # ---------------------------------------------------------------- configuration
@@ -169,7 +217,7 @@ TOKENIZERS = {"standard": lambda: vocab.standard(1280, 1, 6000), "moved": lambda
 def config_of(spec, tokenizer):
     """config.json as transformers 5 spells it."""
     text = dict(spec["text"], vocab_size=vocab.vocabulary_size(tokenizer))
-    if spec["tokenizer"] == "moved":
+    if spec["tokenizer"].startswith("moved"):
         ids = {"bos_token_id": vocab.BOS, "eos_token_id": "<|im_end|>", "pad_token_id": "<|pad|>"}
         text.update({key: vocab.special_id(tokenizer, token) for key, token in ids.items()})
     if spec.get("text_only"):
@@ -271,7 +319,7 @@ def add_vision(w, vision, prefix):
 
 def weights_of(name, config):
     """All tensors of a checkpoint, in its dtype, under the names that its files use."""
-    spec = MODELS[name]
+    spec = SPECS[name]
     w = Weights(spec["seed"])
     if spec.get("text_only"):
         add_text(w, config, "model.", True)
@@ -327,7 +375,7 @@ def write_processor(folder, spec):
 
 def write_checkpoint(folder, name, reference=False):
     """One Hugging Face directory; `reference` keeps the spelling that transformers reads."""
-    spec = MODELS[name]
+    spec = SPECS[name]
     os.makedirs(folder, exist_ok=True)
     tokenizer = TOKENIZERS[spec["tokenizer"]]()
     config = config_of(spec, tokenizer)

@@ -126,6 +126,13 @@ ODD_STRINGS = [
 ]
 
 
+# Where the regex of the 128k vocabulary cuts otherwise: contractions in capitals, runs of line ends.
+RUN_STRINGS = [
+    "I'M", "we'LL", "you'Ve", "it'S", "'s", "''s", "x'y", "don't", "DON'T", "they'RE here", "he'd", "'Tis", "\u017f's",
+    "a\n\nb", "a\n\n\nb", "a\r\n\r\nb", " \n \n ", "\n\n  x", "  \n\n", "\t\n\r\n", "a \n\n b", "!\n\n\n?", "1\n\n2",
+]
+
+
 def make_tokenizer(out, args):
     folder = os.path.join(out, "tokenizer")
     texts = strings()
@@ -133,13 +140,14 @@ def make_tokenizer(out, args):
     base = vocab.standard(5000, 5, 9000)
     small = vocab.standard(1200, 6, 5000)
     moved = vocab.moved(900, 7, 5000)
+    regex_128k = vocab.moved(900, 8, 5000, vocab.SPLIT_128K)
     sets = [("base", base, texts), ("merges-as-strings", merges_as_strings(copy.deepcopy(small)), some),
             ("ignore-merges", ignore_merges(copy.deepcopy(small)),
              some + [" wonderful", "wonderful", " unreachable", "WORD", "WORDS", " 12", " 123", "xyzzy", " \n", " ...", "日本",
                      "日本語", "a wonderful WORD"]),
             ("replace", replace_rules(copy.deepcopy(small)), some + ODD_STRINGS),
             ("added-flags", odd_added(copy.deepcopy(small)), some[:120] + ODD_STRINGS),
-            ("moved", moved, some)]
+            ("moved", moved, some), ("regex-128k", regex_128k, some + RUN_STRINGS)]
     files = []
     for name, data, wanted in sets:
         write_bytes(os.path.join(folder, name + ".tokenizer.json"),

@@ -9,6 +9,8 @@ from golden_corpus import training_text
 
 SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
          r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+SPLIT_128K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+              r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+")
 BOS = "<|startoftext|>"
 IMAGE = "<image>"
 
@@ -33,18 +35,18 @@ def short_specials():
     return [s for s in named_specials() if "reserved" not in s]
 
 
-def pipeline():
+def pipeline(split):
     tok = Tokenizer(models.BPE(dropout=None, unk_token=None, fuse_unk=False, byte_fallback=False))
     tok.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(SPLIT), behavior="isolated", invert=False),
+        pre_tokenizers.Split(Regex(split), behavior="isolated", invert=False),
         pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=True, use_regex=False),
     ])
     tok.decoder = decoders.ByteLevel()
     return tok
 
 
-def train(vocab_size, specials, seed, sentences):
-    tok = pipeline()
+def train(vocab_size, specials, seed, sentences, split=SPLIT):
+    tok = pipeline(split)
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size, show_progress=False, special_tokens=specials,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
@@ -72,9 +74,9 @@ def standard(vocab_size, seed, sentences):
     return data
 
 
-def moved(plain_vocab, seed, sentences):
+def moved(plain_vocab, seed, sentences, split=SPLIT):
     """Special tokens after the ordinary ones, and only in added_tokens; 396 is an ordinary word."""
-    tok = train(plain_vocab, [], seed, sentences)
+    tok = train(plain_vocab, [], seed, sentences, split)
     data = json.loads(tok.to_str())
     size = len(data["model"]["vocab"])
     data["added_tokens"] = [

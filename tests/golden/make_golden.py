@@ -21,6 +21,8 @@ import torch  # noqa: E402
 
 import golden_cases  # noqa: E402
 import golden_chat  # noqa: E402
+import golden_gguf  # noqa: E402
+import golden_gguf_model  # noqa: E402
 import golden_image  # noqa: E402
 import golden_quant  # noqa: E402
 import golden_sampling  # noqa: E402
@@ -46,6 +48,12 @@ def make_quantised(out, args):
             golden_cases.make_quantised(out, scratch, name)
 
 
+def make_gguf_models(out, args):
+    with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
+        for name in wanted(args, [*golden_gguf_model.FILES, *golden_gguf_model.QUANTISED_FILES]):
+            golden_gguf_model.make_gguf_model(out, scratch, name)
+
+
 def make_manifest(out, args):
     """Versions, CPU and the size and hash of every generated file; limits on the size are checked here."""
     files, total = {}, 0
@@ -60,8 +68,8 @@ def make_manifest(out, args):
             assert len(data) < 8 << 20, path
             total += len(data)
             files[os.path.relpath(path, out)] = [len(data), sha256(data)]
-    assert total < 12 << 20, total
-    packages = ("torch", "torchvision", "transformers", "tokenizers", "safetensors", "numpy", "pillow")
+    assert total < 14 << 20, total
+    packages = ("torch", "torchvision", "transformers", "tokenizers", "safetensors", "numpy", "pillow", "gguf")
     write_json(os.path.join(out, "manifest.json"), {
         "python": platform.python_version(), "machine": platform.machine(),
         "versions": {p: version(p) for p in packages},
@@ -80,6 +88,8 @@ PARTS = {
     "models": make_models,
     "quant": golden_quant.make_quant,
     "quantised": make_quantised,
+    "gguf": golden_gguf.make_gguf,
+    "gguf-models": make_gguf_models,
     "manifest": make_manifest,
 }
 

@@ -204,6 +204,14 @@ check_attention (const VlmKernels *kernels)
       args.first_keys = 1 + check_below (args.n_keys);
     check_case (kernels, &args, spreads[check_below (4)]);
   }
+  /* Whatever a checkpoint may ask for, with keys in a whole block of lanes and in a part of one. */
+  for (i = 8; i <= 256; i += 8) {
+    VlmAttention args = {
+      .head_dim = i, .n_queries = 5, .n_keys = 37, .first_keys = 33, .causal = 1
+    };
+
+    check_case (kernels, &args, 10);
+  }
   check_unseen (kernels);
 
   kernels->attention (&(VlmAttention){ .n_keys = 1, .head_dim = 8, .first_keys = 1 });

@@ -31,6 +31,7 @@ typedef enum
   KIND_LOWEST,  /* weights all the lowest, activations all +-127 */
   KIND_HIGHEST, /* the same with the highest */
   KIND_ZEROS,   /* some groups of zeros */
+  KIND_ENDS,    /* weights the lowest or the highest, activations 127 or -127 */
   N_KINDS
 } Kind;
 
@@ -79,6 +80,8 @@ random_weight (const Product *p)
     return lowest;
   if (p->kind == KIND_HIGHEST)
     return lowest + n - 1;
+  if (p->kind == KIND_ENDS)
+    return lowest + (check_below (2) != 0 ? n - 1 : 0);
   return lowest + (int) check_below ((size_t) n);
 }
 
@@ -119,6 +122,8 @@ fill_row (Product *p, size_t i, int8_t *q, float *scale, int32_t *sum)
 
     if (p->kind == KIND_LOWEST || p->kind == KIND_HIGHEST)
       value = 127 * sign;
+    if (p->kind == KIND_ENDS)
+      value = check_below (2) != 0 ? 127 : -127;
     q[l] = zero ? 0 : (int8_t) value;
   }
   for (g = 0; g < vlm_n_groups (p->x.k, p->x.group); g++) {

@@ -2,7 +2,6 @@
 """vlm-model convert: what stands in the files that it writes, and what it leaves behind when it may not."""
 
 import errno
-import glob
 import json
 import os
 import pty
@@ -17,10 +16,11 @@ import time
 
 import container
 from toolkit import CAPTION, GOLDEN, MODEL_TOOL, SMALL, ToolTest, caption, main, noise, run, write_rgb_png
+from toolkit import MODELS as SMALL_MODELS
 
 ROOT = os.path.dirname(os.path.dirname(GOLDEN))
 DEMO = os.path.join(ROOT, "tools", "demo-model", "model")
-MODELS = [DEMO] + sorted(glob.glob(os.path.join(GOLDEN, "models", "*")))
+MODELS = [DEMO] + SMALL_MODELS
 SETTINGS = ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "processor_config.json",
             "preprocessor_config.json", "generation_config.json")
 
@@ -253,11 +253,26 @@ class Values(ConvertTest):
             self.assertEqual(out[name + ".scale"].data, scales)
 
 
+class Keep(ConvertTest):
+    def test_keep(self):
+        """What is integers stays, and so it does when nothing is said; floats become halves."""
+        for kind in ("int8", "int4"):
+            convert(SMALL, self.path("m.slm"), kind)
+            convert(self.path("m.slm"), self.path("kept.slm"), "keep")
+            run(MODEL_TOOL, "convert", self.path("m.slm"), self.path("silent.slm"))
+            for name in ("kept.slm", "silent.slm"):
+                self.assertEqual(read_bytes(self.path(name)), read_bytes(self.path("m.slm")))
+        convert(SMALL, self.path("half.slm"), "f16")
+        convert(SMALL, self.path("kept.slm"), "keep")
+        self.assertEqual(read_bytes(self.path("kept.slm")), read_bytes(self.path("half.slm")))
+
+
 class Refusals(ConvertTest):
     def test_usage(self):
         target = self.path("m.slm")
-        self.refuses(SMALL, target, names=["--type"], status=2)
-        self.refuses(SMALL, target, "--type", "int5", names=["--type is int5, expected f16, int8 or int4"], status=2)
+        self.refuses(SMALL, target, names=["has floats only, so a type of the text weights is needed"])
+        self.refuses(SMALL, target, "--type", "int5", names=["--type is int5, expected f16, int8, int4 or keep"],
+                     status=2)
         self.refuses(SMALL, target, "--type", "int8", "--threads", "-1", names=["--threads"], status=2)
         _, errors = run(MODEL_TOOL, "convert", "--type", "f16", SMALL, status=2)
         self.assertIn("a model and a file to write", errors)

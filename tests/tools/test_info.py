@@ -9,9 +9,8 @@ import struct
 import tempfile
 
 import container
-from toolkit import GOLDEN, MODEL_TOOL, SMALL, ToolTest, main, run
+from toolkit import MODEL_TOOL, MODELS, SMALL, ToolTest, main, run
 
-MODELS = os.path.join(GOLDEN, "models")
 KEYS = ["path", "format", "version", "family", "published", "n_parameters", "n_tensors", "bytes", "weights", "text",
         "vision", "projector", "image", "tokenizer", "generation"]
 
@@ -37,7 +36,10 @@ SIZES = (
     ("LFM2.5-VL-450M", (1024, 16, 16, (2, 5, 8, 10, 12, 14), 4608), (768, 12, 3072, 12), (2048, False), 448718848),
     ("LFM2-VL-1.6B", (2048, 32, 16, (2, 5, 8, 10, 12, 14), 8192), (1152, 27, 4304, 16), (2560, True), None),
     ("LFM2.5-VL-1.6B", (2048, 32, 16, (2, 5, 8, 10, 12, 14), 8192), (1152, 27, 4304, 16), (2048, False), 1596625904),
+    ("LFM2-VL-3B", (2048, 32, 30, (2, 5, 9, 13, 17, 21, 24, 27), 10752), (1152, 27, 4304, 16), (2048, True), 2995566832),
+    ("LFM2.5-VL-3B", (2048, 32, 30, (2, 5, 9, 13, 17, 21, 24, 27), 10752), (1152, 27, 4304, 16), (2048, False), None),
 )
+UNVERIFIED = ("LFM2.5-230M", "LFM2.5-VL-3B")
 
 
 def text_shapes(prefix, hidden, heads, layers, attention, rows, vocabulary):
@@ -116,16 +118,16 @@ class Info(ToolTest):
     def test_published_sizes(self):
         for name, text, vision, projector, parameters in SIZES:
             with self.subTest(name):
-                folder = self.shape(text, vision, projector)
+                folder = self.shape(text, vision, projector, 125056 if name == "LFM2.5-VL-3B" else 65536)
                 found = info(folder)
                 self.assertEqual(found["published"], {
-                    "name": name, "same_as": "LFM2.5-350M" if name == "LFM2-350M" else None,
-                    "verified": name != "LFM2.5-230M", "deviations": []})
+                    "name": name, "same_as": {"LFM2-350M": "LFM2.5-350M", "LFM2-1.2B": "LFM2.5-1.2B"}.get(name),
+                    "verified": name not in UNVERIFIED, "deviations": []})
                 if parameters is not None:
                     self.assertEqual(found["n_parameters"], parameters)
                 table = run(MODEL_TOOL, "info", folder)[0].decode()
                 self.assertIn(name, table)
-                self.assertEqual("counts and shapes only" in table, name == "LFM2.5-230M")
+                self.assertEqual("counts and shapes only" in table, name in UNVERIFIED)
 
     def test_deviations(self):
         name, text, vision, projector, _ = SIZES[6]
@@ -183,13 +185,14 @@ class Info(ToolTest):
         for key, total in (("n_tensors", "n_tensors"), ("n_parameters", "n_parameters")):
             self.assertEqual(sum(group[key] for group in found["weights"]), found[total])
         for group in found["weights"]:
-            self.assertEqual(list(group), ["part", "matrices", "type", "group", "n_tensors", "n_parameters", "bytes"])
+            self.assertEqual(list(group), ["part", "matrices", "type", "group", "scale", "minimum", "n_tensors",
+                                            "n_parameters", "bytes"])
 
     def test_golden_models(self):
-        for name in sorted(os.listdir(MODELS)):
-            with self.subTest(name):
-                found = info(os.path.join(MODELS, name))
-                self.check_model(os.path.join(MODELS, name), found)
+        for folder in MODELS:
+            with self.subTest(os.path.basename(folder)):
+                found = info(folder)
+                self.check_model(folder, found)
                 self.check_groups(found)
                 sizes = {"f32": 4, "f16": 2, "bf16": 2}
                 for group in found["weights"]:

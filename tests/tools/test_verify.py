@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """vlm-model verify: sound models pass, and damage is found and named wherever it is."""
 
-import glob
 import os
 import random
 import shutil
 import struct
 
 import container
-from toolkit import CAPTION, GOLDEN, MODEL_TOOL, SMALL, ToolTest, main, run
+from toolkit import CAPTION, GGUF_MODELS, MODEL_TOOL, MODELS, SMALL, ToolTest, main, run
 
-MODELS = sorted(glob.glob(os.path.join(GOLDEN, "models", "*")))
 NORM = "model.language_model.layers.0.ffn_norm.weight"
 MATRIX = "model.language_model.layers.0.feed_forward.w1.weight"
 
@@ -31,7 +29,7 @@ class Sound(ToolTest):
         self.assertEqual(errors, "")
 
     def test_golden_models(self):
-        for path in MODELS:
+        for path in MODELS + GGUF_MODELS:
             self.sound(path)
 
     def test_slm(self):

@@ -3,6 +3,7 @@
 
 import array
 import errno
+import glob
 import json
 import os
 import struct
@@ -17,6 +18,9 @@ CAPTION = os.environ["VLM_CAPTION"]
 MODEL_TOOL = os.environ["VLM_MODEL"]
 DEMO_MODEL = os.environ["VLM_DEMO_MODEL"]
 SMALL = os.path.join(GOLDEN, "models", "lfm25")
+# Small models: as Hugging Face directories, and as directories with GGUF files.
+MODELS = sorted(map(os.path.dirname, glob.glob(os.path.join(GOLDEN, "models", "*", "config.json"))))
+GGUF_MODELS = sorted(glob.glob(os.path.join(GOLDEN, "models", "gguf-*")))
 
 
 def run(*command, stdin=b"", stdout=subprocess.PIPE, env=None, status=0):
