@@ -5,37 +5,27 @@
 #include "bench-stages.h"
 #include "bench-machine.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #define PROMPT "Describe this picture in one sentence."
 
-typedef enum
-{
-  STAGE_IMAGE,
-  STAGE_VISION,
-  STAGE_PREFILL,
-  STAGE_TOKEN, /* one step of decoding */
-  STAGE_TOTAL,
-  STAGE_READ, /* bytes a second, not a time */
-  N_STAGES
-} Stage;
-
-static const gchar *const names[N_STAGES] = { "image", "vision", "prefill", "token", "total",
+static const gchar *const names[N_BENCH_STAGES] = { "image", "vision", "prefill", "token", "total",
   "read" };
 
+/* What goes on while the result comes about. */
 typedef struct
 {
-  const BenchStages *options;
-  VlmModelInfo info;
-  guint n_threads;
+  BenchStagesResult result;
   guint8 *pixels;
-  guint n_image_tokens, n_prompt_tokens;
-  gsize n_tokens;
-  gdouble load; /* seconds */
-  gdouble *times[N_STAGES];
-  gdouble median[N_STAGES];
+  BenchMemory *memory;
 } Bench;
+
+const gchar *
+bench_stage_name (BenchStage stage)
+{
+  return names[stage];
+}
 
 static gint
 compare_doubles (gconstpointer a, gconstpointer b)
@@ -45,12 +35,14 @@ compare_doubles (gconstpointer a, gconstpointer b)
   return x < y ? -1 : x > y;
 }
 
-/* The middle one of n values, which are sorted on the way; the mean of the two in the middle. */
+/* The middle one of n values, or the mean of the two in the middle. */
 static gdouble
-median_of (gdouble *values, guint n)
+median_of (const gdouble *values, guint n)
 {
-  qsort (values, n, sizeof (*values), compare_doubles);
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+  g_autofree gdouble *sorted = g_memdup2 (values, n * sizeof (*values));
+
+  qsort (sorted, n, sizeof (*sorted), compare_doubles);
+  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
 /* Something to look at at every place; a plain picture would be no other for the time it takes. */
@@ -65,128 +57,133 @@ draw (guint width, guint height)
   return pixels;
 }
 
-static gboolean
-run_once (Bench *bench, VlmSession *session, BenchMemory *memory, gint run, GError **error)
+/* Rows of patches that the tower sees. */
+static void
+count_patches (const gchar *name, guint index, VlmArrayType type, const gsize *shape, guint n_dims,
+    gconstpointer data, gpointer user_data)
 {
-  const BenchStages *options = bench->options;
+  Bench *bench = user_data;
+
+  if (g_str_equal (name, "patches"))
+    bench->result.n_patches += (guint) shape[0];
+  (void) index, (void) type, (void) n_dims, (void) data;
+}
+
+static void
+keep (BenchStagesResult *kept, guint run, const VlmResult *result, gdouble rate)
+{
+  kept->runs[BENCH_IMAGE][run] = result->timings.image;
+  kept->runs[BENCH_VISION][run] = result->timings.vision;
+  kept->runs[BENCH_PREFILL][run] = result->timings.prefill;
+  /* The first token comes out of the prefill. */
+  kept->runs[BENCH_TOKEN][run] = result->timings.decode / MAX (result->n_ids - 1, 1);
+  kept->runs[BENCH_TOTAL][run] = result->timings.total;
+  kept->runs[BENCH_READ][run] = rate;
+}
+
+/* A run below 0 warms up: its picture is counted, its times are not. */
+static gboolean
+run_once (Bench *bench, VlmSession *session, gint run, GError **error)
+{
+  BenchStagesResult *kept = &bench->result;
+  const BenchStages *options = kept->options;
   const VlmImage image = { bench->pixels, (gsize) options->width * 3, options->width,
     options->height };
+  const VlmWatch watch = { NULL, count_patches, bench, NULL };
   VlmRequest request = VLM_REQUEST_INIT;
   VlmResult result = { 0 };
-  gdouble rate = memory != NULL ? bench_memory_read_rate (memory) : 0;
+  gdouble rate = run < 0 ? 0 : bench_memory_read_rate (bench->memory);
 
   request.prompt = PROMPT;
   request.images = &image;
-  request.n_images = bench->info.has_vision ? 1 : 0;
+  request.n_images = kept->info.has_vision ? 1 : 0;
   request.max_tokens = (gint) options->max_tokens;
   request.tiling = VLM_TILING_OFF;
-  request.n_threads = bench->n_threads;
-  if (!vlm_session_generate (session, &request, NULL, &result, error))
+  request.n_threads = kept->n_threads;
+  if (!vlm_session_generate (session, &request, run < 0 ? &watch : NULL, &result, error))
     return FALSE;
-  if (run >= 0) {
-    bench->times[STAGE_IMAGE][run] = result.timings.image;
-    bench->times[STAGE_VISION][run] = result.timings.vision;
-    bench->times[STAGE_PREFILL][run] = result.timings.prefill;
-    /* The first token comes out of the prefill. */
-    bench->times[STAGE_TOKEN][run] = result.timings.decode / MAX (result.n_ids - 1, 1);
-    bench->times[STAGE_TOTAL][run] = result.timings.total;
-    bench->times[STAGE_READ][run] = rate;
-  }
-  bench->n_image_tokens = result.n_image_tokens;
-  bench->n_prompt_tokens = result.n_prompt_tokens;
-  bench->n_tokens = result.n_ids;
+  if (run >= 0)
+    keep (kept, (guint) run, &result, rate);
+  kept->n_image_tokens = result.n_image_tokens;
+  kept->n_prompt_tokens = result.n_prompt_tokens;
+  kept->n_tokens = result.n_ids;
   vlm_result_clear (&result);
   return TRUE;
+}
+
+static guint64
+peak_bytes (void)
+{
+  struct rusage usage;
+
+  getrusage (RUSAGE_SELF, &usage);
+  return (guint64) usage.ru_maxrss * 1024;
 }
 
 static gboolean
 run_all (Bench *bench, GError **error)
 {
-  const VlmLoadOptions load = { .precision = bench->options->precision,
-    .mmproj = bench->options->mmproj,
-    .n_threads = bench->n_threads };
+  BenchStagesResult *kept = &bench->result;
+  const BenchStages *options = kept->options;
+  const VlmLoadOptions load = {
+    .precision = options->precision, .mmproj = options->mmproj, .n_threads = kept->n_threads
+  };
   gint64 since = g_get_monotonic_time ();
-  VlmModel *model = vlm_model_load (bench->options->model, &load, NULL, NULL, NULL, error);
-  BenchMemory *memory;
+  VlmModel *model = vlm_model_load (options->model, &load, NULL, NULL, NULL, error);
   VlmSession *session;
-  gboolean ok = TRUE;
+  gboolean ok;
   gint run;
 
   if (model == NULL)
     return FALSE;
-  bench->load = (gdouble) (g_get_monotonic_time () - since) / G_USEC_PER_SEC;
-  vlm_model_get_info (model, &bench->info);
+  kept->load = (gdouble) (g_get_monotonic_time () - since) / G_USEC_PER_SEC;
+  vlm_model_get_info (model, &kept->info);
   session = vlm_session_new (model);
-  memory = bench_memory_new (bench->n_threads);
-  for (run = -1; ok && run < (gint) bench->options->n_runs; run++)
-    ok = run_once (bench, session, memory, run, error);
-  bench_memory_free (memory);
+  ok = run_once (bench, session, -1, error);
+  /* The memory that is read for comparison is none of the model's. */
+  kept->peak_bytes = peak_bytes ();
+  bench->memory = bench_memory_new (kept->n_threads);
+  for (run = 0; ok && run < (gint) options->n_runs; run++)
+    ok = run_once (bench, session, run, error);
+  bench_memory_free (bench->memory);
   vlm_session_free (session);
   vlm_model_unref (model);
   return ok;
 }
 
-static void
-print_table (const Bench *bench)
+static gboolean
+report (const BenchStagesResult *result, GError **error)
 {
-  json_t *machine = bench_machine ();
-  const gdouble *median = bench->median;
-  gdouble rate = (gdouble) bench->info.token_bytes / median[STAGE_TOKEN];
-  Stage stage;
+  g_autofree gchar *plot = NULL;
 
-  bench_print_machine (machine, bench->n_threads);
-  json_decref (machine);
-  printf ("# %s: %s, %.1f MB of weights, loaded in %.2f s\n", bench->options->model,
-      bench->info.fast ? "integers" : "floats", bench->info.weight_bytes / 1e6, bench->load);
-  printf ("# picture %u x %u: %u image tokens, %u prompt tokens, %" G_GSIZE_FORMAT
-          " answer tokens; medians of %u runs\n",
-      bench->options->width, bench->options->height, bench->n_image_tokens, bench->n_prompt_tokens,
-      bench->n_tokens, bench->options->n_runs);
-  for (stage = STAGE_IMAGE; stage <= STAGE_TOTAL; stage++)
-    printf ("%-8s %10.2f ms\n", names[stage], median[stage] * 1e3);
-  printf ("a token reads %.1f MB: %.2f GB/s, %.0f %% of the %.2f GB/s of a plain read\n",
-      bench->info.token_bytes / 1e6, rate / 1e9, 100 * rate / median[STAGE_READ],
-      median[STAGE_READ] / 1e9);
-}
-
-static void
-print_json (const Bench *bench)
-{
-  json_t *root = json_pack ("{s:o, s:i, s:i, s:s, s:b, s:I, s:I, s:f, s:i, s:i, s:i}", "machine",
-      bench_machine (), "threads", (int) bench->n_threads, "runs", (int) bench->options->n_runs,
-      "model", bench->options->model, "fast", bench->info.fast, "weight_bytes",
-      (json_int_t) bench->info.weight_bytes, "token_bytes", (json_int_t) bench->info.token_bytes,
-      "load", bench->load, "image_tokens", (int) bench->n_image_tokens, "prompt_tokens",
-      (int) bench->n_prompt_tokens, "answer_tokens", (int) bench->n_tokens);
-  Stage stage;
-
-  for (stage = 0; stage < N_STAGES; stage++)
-    json_object_set_new (root, names[stage], json_real (bench->median[stage]));
-  json_dumpf (root, stdout, JSON_INDENT (1) | JSON_REAL_PRECISION (6));
-  printf ("\n");
-  json_decref (root);
+  if (result->options->json)
+    bench_print_stages_json (result);
+  else
+    bench_print_stages (result);
+  if (result->options->plot == NULL)
+    return TRUE;
+  plot = bench_plot (result);
+  return g_file_set_contents (result->options->plot, plot, -1, error);
 }
 
 gboolean
 bench_stages (const BenchStages *options, GError **error)
 {
-  Bench bench = { .options = options };
+  Bench bench = { .result.options = options };
+  BenchStagesResult *result = &bench.result;
   gboolean ok;
-  Stage stage;
+  BenchStage stage;
 
-  bench.n_threads = options->n_threads > 0 ? options->n_threads : g_get_num_processors ();
+  result->n_threads = options->n_threads > 0 ? options->n_threads : g_get_num_processors ();
   bench.pixels = draw (options->width, options->height);
-  for (stage = 0; stage < N_STAGES; stage++)
-    bench.times[stage] = g_new0 (gdouble, options->n_runs);
+  for (stage = 0; stage < N_BENCH_STAGES; stage++)
+    result->runs[stage] = g_new0 (gdouble, options->n_runs);
   ok = run_all (&bench, error);
-  for (stage = 0; ok && stage < N_STAGES; stage++)
-    bench.median[stage] = median_of (bench.times[stage], options->n_runs);
-  if (ok && options->json)
-    print_json (&bench);
-  else if (ok)
-    print_table (&bench);
-  for (stage = 0; stage < N_STAGES; stage++)
-    g_free (bench.times[stage]);
+  for (stage = 0; ok && stage < N_BENCH_STAGES; stage++)
+    result->median[stage] = median_of (result->runs[stage], options->n_runs);
+  ok = ok && report (result, error);
+  for (stage = 0; stage < N_BENCH_STAGES; stage++)
+    g_free (result->runs[stage]);
   g_free (bench.pixels);
   return ok;
 }

@@ -27,9 +27,10 @@
 #define DESCRIPTION                                                                                \
   "The stages are those of one picture of 512 x 512, untiled, and an answer of --max-tokens; "     \
   "times\n"                                                                                        \
-  "are medians, after one run that does not count. What a token reads of weights stands beside "   \
+  "are medians, after one run that does not count; total is from the frame to its caption. What "  \
   "a\n"                                                                                            \
-  "plain read of memory by the same threads, measured between the runs.\n"                         \
+  "token reads of weights stands beside a plain read of memory by the same threads, measured\n"    \
+  "between the runs.\n"                                                                            \
   "\n"                                                                                             \
   "Products of matrices are given in GOPS or GFLOPS (10^9 operations a second, a product and "     \
   "its\n"                                                                                          \
@@ -48,7 +49,7 @@ typedef struct
 {
   gboolean kernels, json, quick, version;
   gint threads, runs, max_tokens;
-  gchar *level, *precision, *mmproj;
+  gchar *level, *precision, *mmproj, *plot;
   gchar **words; /* the model */
 } Options;
 
@@ -80,6 +81,8 @@ check_options (Options *options, GError **error)
 
   if (options->kernels && n_words > 0)
     return wrong (error, "--kernels takes no model");
+  if (options->kernels && options->plot != NULL)
+    return wrong (error, "--plot draws the stages of a model, not kernels");
   if (!options->kernels && n_words != 1)
     return wrong (error, "expected one model, or --kernels");
   if (precision_from_name (options->precision) < 0)
@@ -112,6 +115,8 @@ parse (Options *options, gint argc, gchar **argv, GError **error)
     { "quick", 0, 0, G_OPTION_ARG_NONE, &options->quick,
         "Small shapes and short runs, to see that it works", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print one JSON object", NULL },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options->plot,
+        "Draw the stages of a model, and how often a caption took how long", "FILE.svg" },
     { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
     { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->words, NULL, NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
@@ -136,7 +141,8 @@ run (const Options *options, GError **error)
     .width = PICTURE_SIDE,
     .height = PICTURE_SIDE,
     .max_tokens = (guint) options->max_tokens,
-    .json = options->json };
+    .json = options->json,
+    .plot = options->plot };
 
   if (options->kernels)
     return bench_kernels (&kernels, error);
@@ -167,6 +173,7 @@ main (int argc, char **argv)
   g_free (options.level);
   g_free (options.precision);
   g_free (options.mmproj);
+  g_free (options.plot);
   g_strfreev (options.words);
   return status;
 }

@@ -3,9 +3,13 @@
 
 import json
 import os
+import re
+import shutil
+import statistics
 import unittest
+import xml.etree.ElementTree as ElementTree
 
-from toolkit import DEMO_MODEL, main, run
+from toolkit import DEMO_MODEL, ToolTest, main, run
 
 BENCH = os.environ["VLM_BENCH"]
 LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "avxvnni-evex")
@@ -105,12 +109,20 @@ class Stages(unittest.TestCase):
         # Every median is below that of the whole, which has these stages and more.
         self.assertLess(max(stages), found["total"])
         self.assertGreater(found["read"], 1e8)
+        self.assertEqual(found["shape"], {"patches": 4 * found["image_tokens"], "text_layers": 4, "text_width": 128,
+                                          "vision_layers": 4, "vision_width": 128})
+        # Weights and what the program needs beside them, but not the memory that is read for comparison.
+        self.assertLess(found["weight_bytes"], found["peak_bytes"])
+        self.assertLess(found["peak_bytes"], found["weight_bytes"] + 100e6)
+        for name in ("image", "vision", "prefill", "token", "total", "read"):
+            self.assertEqual(len(found["samples"][name]), 3)
+            self.assertAlmostEqual(statistics.median(found["samples"][name]) / found[name], 1, places=4)
 
     def test_lines(self):
         out, _ = run(BENCH, "--precision", "fast", "--runs", "1", "-n", "2", DEMO_MODEL)
         lines = out.decode().splitlines()
         self.assertRegex(lines[0], r"^# .+ threads$")
-        self.assertIn("integers", lines[1])
+        self.assertRegex(lines[1], r"integers, [\d.]+ MB of weights, loaded in [\d.]+ s, peak memory [\d.]+ MB$")
         for name, line in zip(("image", "vision", "prefill", "token", "total"), lines[3:8]):
             self.assertRegex(line, rf"^{name} +[\d.]+ ms$")
         self.assertRegex(lines[8], r"GB/s, \d+ % of the [\d.]+ GB/s of a plain read$")
@@ -121,9 +133,58 @@ class Stages(unittest.TestCase):
 
     def test_command_line(self):
         for args in (("a", "b"), ("--kernels", DEMO_MODEL), ("--precision", "quick", DEMO_MODEL),
-                     ("--runs", "0", DEMO_MODEL)):
+                     ("--runs", "0", DEMO_MODEL), ("--kernels", "--plot", "x.svg")):
             _, errors = run(BENCH, *args, status=2)
             self.assertTrue(errors.startswith("vlm-bench: "), errors)
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+FIGURE = re.compile(r"([\d.]+) ms$")
+
+
+class Plot(ToolTest):
+    def draw(self, runs):
+        model, path = self.path("a & b <model>"), self.path("plot.svg")
+        shutil.copytree(DEMO_MODEL, model)
+        out, _ = run(BENCH, "--json", "--runs", str(runs), "-n", "2", "--threads", "1", "--plot", path, model)
+        return json.loads(out), ElementTree.parse(path).getroot()
+
+    def test_bars_and_histogram(self):
+        found, root = self.draw(5)
+        self.assertEqual(root.tag, SVG + "svg")
+        texts = [text.text for text in root.iter(SVG + "text")]
+        self.assertIn("a & b <model>", texts)
+        self.assertIn("prefers-color-scheme: dark", root.find(SVG + "style").text)
+        bars = {}
+        for bar in root.iter(SVG + "rect"):
+            title = bar.find(SVG + "title")
+            if title is not None:
+                bars[title.text] = bar
+        stages = {text.split(":")[0]: bar for text, bar in bars.items() if ":" in text}
+        self.assertEqual(list(stages), ["image", "vision", "prefill", "token", "total"])
+        # A bar is as long, beside that of the whole, as its time says.
+        for name, bar in stages.items():
+            length = float(bar.get("width")) / float(stages["total"].get("width"))
+            self.assertAlmostEqual(length, found[name] / found["total"], delta=0.01, msg=name)
+            self.assertIn("%.2f ms" % (found[name] * 1e3), texts)
+        # Every run is in one column of the histogram, the slowest and the fastest at its ends.
+        counts = [int(text.split()[0]) for text in bars if " runs of " in text]
+        self.assertEqual(sum(counts), 5)
+        totals = found["samples"]["total"]
+        ends = [float(FIGURE.search(text).group(1)) for text in texts[-3:-1]]
+        for end, wanted in zip(ends, (min(totals), max(totals))):
+            self.assertAlmostEqual(end, wanted * 1e3, delta=0.06 + wanted)
+
+    def test_everything_within_the_picture(self):
+        _, root = self.draw(1)
+        width, height = (float(root.get(side)) for side in ("width", "height"))
+        for bar in root.iter(SVG + "rect"):
+            self.assertLessEqual(float(bar.get("x", 0)) + float(bar.get("width")), width)
+            self.assertLessEqual(float(bar.get("y", 0)) + float(bar.get("height")), height)
+
+    def test_cannot_be_written(self):
+        _, errors = run(BENCH, "--runs", "1", "-n", "2", "--plot", self.path("no", "such.svg"), DEMO_MODEL, status=1)
+        self.assertIn("such.svg", errors)
 
 
 if __name__ == "__main__":
