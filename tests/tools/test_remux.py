@@ -286,7 +286,8 @@ class Burn(RemuxTest):
         upright = subprocess.run([FFMPEG, "-v", "error", "-i", self.input("phone.mp4"), "-frames:v", "1", "-pix_fmt", "gray",
                                   "-f", "rawvideo", "-"], stdout=subprocess.PIPE, check=True).stdout
         self.assertLess(difference(rows, [upright[i:i + 240] for i in range(0, len(upright), 240)], 0, 1), 3)
-        self.assertGreater(difference(rows, pixels(path, 1.5), 0.7, 1), 5)
+        # Most of it is black, and so is the shade behind the text.
+        self.assertGreater(difference(rows, pixels(path, 1.5), 0.7, 1), 2)
 
     def test_odd_and_deep(self):
         ffmpeg("-f", "lavfi", "-i", "color=gray:size=161x121:rate=25", "-t", "1", "-c:v", "libx264", "-pix_fmt", "yuv444p10le",
