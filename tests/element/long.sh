@@ -8,7 +8,7 @@
 #
 # BUILD is a build directory with optimisation, STORM_BUILD one with sanitizers for the random
 # changes (by default BUILD). VLM_TEST_MODEL may name a model; else one is written to a temporary
-# directory (about a gigabyte). Takes a quarter of an hour on two cores.
+# directory (about a gigabyte while it is made). Takes a quarter of an hour on two idle cores.
 
 set -euo pipefail
 
@@ -36,8 +36,10 @@ run "$build" test-element-live VLM_TEST_SECONDS=60 "${realtime[@]}"
 run "$storm_build" test-element-storm VLM_TEST_STORM=2000
 
 if [ -z "${VLM_TEST_MODEL:-}" ]; then
-  VLM_TEST_MODEL=$scratch/model
-  "$build/tools/vlm-model" synth --preset lfm2.5-vl-450m "$VLM_TEST_MODEL"
+  VLM_TEST_MODEL=$scratch/model.slm
+  "$build/tools/vlm-model" synth --preset lfm2.5-vl-450m "$scratch/model"
+  "$build/tools/vlm-model" convert --type int4 "$scratch/model" "$VLM_TEST_MODEL"
+  rm -r "$scratch/model"
 fi
 run "$build" test-element-share VLM_TEST_MODEL="$VLM_TEST_MODEL" \
-  VLM_TEST_CAPTIONS="${VLM_TEST_CAPTIONS:-3}" VLM_TEST_SECONDS=60 "${realtime[@]}"
+  VLM_TEST_CAPTIONS="${VLM_TEST_CAPTIONS:-20}" VLM_TEST_TOKENS="${VLM_TEST_TOKENS:-4}" VLM_TEST_SECONDS=60 "${realtime[@]}"
