@@ -351,13 +351,15 @@ end_overlay (GstVlmTextPad *self)
 gboolean
 gst_vlm_text_pad_release_peer (GstVlmTextPad *self, gboolean for_good)
 {
-  gboolean overlay, busy;
+  /* Not by the rules: a frame may be about to come to an overlay that has just been linked and not been
+   * looked at yet. It would wait there for text. */
+  gboolean overlay = gst_vlm_text_peer_draws (gst_vlm_text_peer_find (GST_PAD (self), self->video));
   gint64 deadline;
+  gboolean busy;
 
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
   self->retired = self->retired || for_good;
-  overlay = !self->new_peer && gst_vlm_text_peer_draws (self->plan.rules.peer);
   g_cond_broadcast (&self->cond);
   g_mutex_unlock (&self->lock);
 

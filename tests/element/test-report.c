@@ -427,7 +427,7 @@ test_max_load (void)
       g_assert_cmpfloat (load.of_all, <, 0.28);
     } while (load.of_ours < 0.22 && ++tries < 6);
     g_assert_cmpfloat (load.of_ours, >=, 0.22);
-    g_assert_cmpuint (load.completed, >, 3);
+    g_assert_cmpuint (load.completed, >, 0);
   }
 }
 
