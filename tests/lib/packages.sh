@@ -13,12 +13,15 @@ packages_run="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-
 
 # To run every test: Python reads the captions from buffers and pictures as PIL does; the kernels
 # for aarch64 are built with a cross compiler and run by qemu; the .deb is built, and installed in
-# a root of its own; subtitles are read by other people's parsers, and contact sheets opened in Chromium;
-# videos are made and looked at by ffmpeg, and taken apart and put together with all of GStreamer's plugins.
-packages_test="python3 python3-gi python3-gst-1.0 python3-jinja2 python3-pil
-  gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0 make dpkg-dev debhelper mmdebstrap ffmpeg python3-srt python3-webvtt
-  chromium chromium-driver gstreamer1.0-libav gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly"
+# a root of its own.
+packages_test="python3 python3-gi python3-gst-1.0 python3-jinja2 python3-pil gir1.2-gstreamer-1.0
+  gir1.2-gst-plugins-base-1.0 make dpkg-dev debhelper mmdebstrap"
 packages_cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+
+# What vlm-caption writes: subtitles are read by other people's parsers, contact sheets opened in
+# Chromium, videos made and looked at by ffmpeg, and taken apart with all of GStreamer's plugins.
+packages_outputs="ffmpeg python3-srt python3-webvtt chromium chromium-driver gstreamer1.0-libav
+  gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly"
 
 # To build and run the fuzz targets.
 packages_fuzz="clang libclang-rt-dev"
@@ -32,7 +35,7 @@ packages_format="clang-format-14"
 
 # The packages of the tests on this machine: one for aarch64 runs those kernels by itself.
 test_packages () {
-  echo $packages_test
+  echo $packages_test $packages_outputs
   [ "$(uname -m)" = aarch64 ] || echo $packages_cross
 }
 

@@ -104,17 +104,20 @@ class Mkv(RemuxTest):
         self.assertEqual(tags["title"], "Captions")
         self.assertEqual(tags.get("language", "und"), "und")
 
+    def check_sound(self, path, source):
+        """An edit list may leave out what only warms the decoder up, and what is beyond the end."""
+        audio, heard = hashes(source, "a"), hashes(path, "a")
+        self.assertLessEqual(len(audio) - len(heard), 2)
+        at = audio.index(heard[0])
+        self.assertEqual(heard, audio[at:at + len(heard)])
+
     def check_copy(self, name):
         """Every packet of the video is there as it was, and those of the audio that are to be heard."""
         source = self.input(name)
         path = self.write("mkv", name)
         self.assertEqual([s["codec_type"] for s in streams(path)], ["video", "audio", "subtitle"])
         self.assertEqual(hashes(path, "v"), hashes(source, "v"))
-        audio, heard = hashes(source, "a"), hashes(path, "a")
-        # An edit list may leave out what only warms the decoder up, and what is beyond the end.
-        self.assertLessEqual(len(audio) - len(heard), 2)
-        at = audio.index(heard[0])
-        self.assertEqual(heard, audio[at:at + len(heard)])
+        self.check_sound(path, source)
         self.check_track(path, self.first_frame(path))
         self.assertLess(self.first_frame(path), 25)
 
@@ -147,6 +150,21 @@ class Mkv(RemuxTest):
                "-c", "copy", self.input("delayed.mkv"))
         path = self.write("mkv", "delayed.mkv")
         self.assertAlmostEqual(self.first_frame(path), 800, delta=25)
+        self.check_track(path, self.first_frame(path))
+
+    def test_other_codecs(self):
+        for name, codecs in (("theora.ogv", ["libtheora", "libvorbis"]), ("flac.mkv", ["libx264", "flac"]),
+                             ("jpeg.avi", ["mjpeg", "pcm_s16le"]), ("mpeg.ts", ["mpeg2video", "mp2"])):
+            ffmpeg(*VIDEO, *AUDIO, "-t", "2", "-c:v", codecs[0], "-c:a", codecs[1], self.input(name))
+            path = self.write("mkv", name)
+            self.assertEqual(hashes(path, "v"), hashes(self.input(name), "v"), name)
+            self.check_sound(path, self.input(name))
+            self.check_track(path, self.first_frame(path))
+
+    def test_fragments(self):
+        ffmpeg("-i", self.input("a.mp4"), "-c", "copy", "-movflags", "frag_keyframe+empty_moov", self.input("fragments.mp4"))
+        path = self.write("mkv", "fragments.mp4")
+        self.assertEqual(hashes(path, "v"), hashes(self.input("a.mp4"), "v"))
         self.check_track(path, self.first_frame(path))
 
     def test_two_sounds_and_subtitles(self):
@@ -268,7 +286,8 @@ class Burn(RemuxTest):
         upright = subprocess.run([FFMPEG, "-v", "error", "-i", self.input("phone.mp4"), "-frames:v", "1", "-pix_fmt", "gray",
                                   "-f", "rawvideo", "-"], stdout=subprocess.PIPE, check=True).stdout
         self.assertLess(difference(rows, [upright[i:i + 240] for i in range(0, len(upright), 240)], 0, 1), 3)
-        self.assertGreater(difference(rows, pixels(path, 1.5), 0.7, 1), 5)
+        # Most of it is black, and so is the shade behind the text.
+        self.assertGreater(difference(rows, pixels(path, 1.5), 0.7, 1), 2)
 
     def test_odd_and_deep(self):
         ffmpeg("-f", "lavfi", "-i", "color=gray:size=161x121:rate=25", "-t", "1", "-c:v", "libx264", "-pix_fmt", "yuv444p10le",
@@ -315,7 +334,12 @@ class Failures(RemuxTest):
     def test_kind_of_stream(self):
         ffmpeg(*VIDEO, "-t", "1", "-c:v", "svq1", self.input("svq.mov"))
         self.refuses("svq.mov", "video/x-svq", "Sorensen")
-        ffmpeg(*VIDEO, "-t", "1", *AUDIO, "-t", "1", "-c:v", "libx264", "-c:a", "wmav2", "-f", "asf", self.input("a.avi"))
+        with open(self.input("bare.h264"), "wb") as f:
+            f.write(subprocess.run([FFMPEG, "-v", "error", "-i", self.input("a.mp4"), "-c:v", "copy", "-bsf:v", "h264_mp4toannexb",
+                                    "-f", "h264", "-"], stdout=subprocess.PIPE, check=True).stdout)
+        self.refuses("bare.h264", "without a time")
+        ffmpeg(*VIDEO, "-frames:v", "1", self.input("picture.png"))
+        self.refuses("picture.png", "image/png")
 
     def test_frames_without_a_time(self):
         ffmpeg(*VIDEO, "-t", "1", "-c:v", "mpeg4", "-bf", "2", self.input("a.avi"))

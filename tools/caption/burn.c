@@ -117,15 +117,6 @@ append_muxer (Chain *chain, const gchar *pad_name, GError **error)
   return vlm_graph_link (chain->graph, source, sink, error);
 }
 
-static void
-on_decoded (GstElement *decoder, GstPad *pad, gpointer first)
-{
-  g_autoptr (GstPad) sink = gst_element_get_static_pad (first, "sink");
-
-  if (!gst_pad_is_linked (sink))
-    gst_pad_link (pad, sink);
-}
-
 /* Puts a decoder of the stream before the chain, which reaches the muxer, and starts all. */
 static gboolean
 decode_into (Chain *chain, GstPad *stream, GError **error)
@@ -134,7 +125,7 @@ decode_into (Chain *chain, GstPad *stream, GError **error)
 
   if (decoder == NULL)
     return FALSE;
-  g_signal_connect (decoder, "pad-added", G_CALLBACK (on_decoded), chain->first);
+  g_signal_connect (decoder, "pad-added", G_CALLBACK (vlm_graph_link_first), chain->first);
   gst_bin_sync_children_states (GST_BIN (chain->graph->pipeline));
   return vlm_graph_link_element (chain->graph, stream, decoder, error);
 }

@@ -5,20 +5,34 @@
 #include <gst/app/gstappsrc.h>
 #include <string.h>
 
+/* How long the video waits for the first text; far longer than that takes. */
+#define WAIT (10 * G_TIME_SPAN_SECOND)
+
+/* Shared by the probes that use it. */
 typedef struct
 {
   GstAppSrc *source;
   const GPtrArray *cues;
   VlmCueText text;
+  GMutex lock;
+  GCond cond;
+  gboolean arrived; /* with the lock: text, or the end of it, is where it is to go */
 } Feed;
 
 static void
-feed_free (gpointer data)
+feed_clear (gpointer data)
 {
   Feed *feed = data;
 
   gst_object_unref (feed->source);
-  g_free (feed);
+  g_mutex_clear (&feed->lock);
+  g_cond_clear (&feed->cond);
+}
+
+static void
+feed_unref (gpointer feed)
+{
+  g_atomic_rc_box_release_full (feed, feed_clear);
 }
 
 /* To whole milliseconds: Matroska has no others, and would cut a time and a length off each by itself. */
@@ -57,7 +71,34 @@ name_track (GstElement *source)
   gst_element_send_event (source, gst_event_new_tag (tags));
 }
 
-/* With the first frame. */
+static GstPadProbeReturn
+see_text (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Feed *feed = user_data;
+
+  if (!(info->type & GST_PAD_PROBE_TYPE_BUFFER)
+      && GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) != GST_EVENT_EOS)
+    return GST_PAD_PROBE_OK;
+  g_mutex_lock (&feed->lock);
+  feed->arrived = TRUE;
+  g_cond_signal (&feed->cond);
+  g_mutex_unlock (&feed->lock);
+  return GST_PAD_PROBE_REMOVE;
+}
+
+/* A muxer does not wait for subtitles to begin with, and would leave out what it knows too late. */
+static void
+wait_for_text (Feed *feed)
+{
+  gint64 until = g_get_monotonic_time () + WAIT;
+
+  g_mutex_lock (&feed->lock);
+  while (!feed->arrived && g_cond_wait_until (&feed->cond, &feed->lock, until)) {
+  }
+  g_mutex_unlock (&feed->lock);
+}
+
+/* With the first frame, which goes on when the text has arrived. */
 static GstPadProbeReturn
 push_all (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
 {
@@ -68,6 +109,7 @@ push_all (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
   for (guint i = 0; i < feed->cues->len; i++)
     push_cue (feed, g_ptr_array_index (feed->cues, i), origin);
   gst_app_src_end_of_stream (feed->source);
+  wait_for_text (feed);
   return GST_PAD_PROBE_REMOVE;
 }
 
@@ -89,8 +131,14 @@ vlm_cue_source_add (
   if (!vlm_graph_link (graph, pad, to, error))
     return FALSE;
   gst_element_sync_state_with_parent (source);
-  feed = g_new (Feed, 1);
-  *feed = (Feed){ gst_object_ref (GST_APP_SRC (source)), cues, text };
-  gst_pad_add_probe (graph->video, GST_PAD_PROBE_TYPE_BUFFER, push_all, feed, feed_free);
+  feed = g_atomic_rc_box_new0 (Feed);
+  feed->source = gst_object_ref (GST_APP_SRC (source));
+  feed->cues = cues;
+  feed->text = text;
+  g_mutex_init (&feed->lock);
+  g_cond_init (&feed->cond);
+  gst_pad_add_probe (to, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, see_text,
+      g_atomic_rc_box_acquire (feed), feed_unref);
+  gst_pad_add_probe (graph->video, GST_PAD_PROBE_TYPE_BUFFER, push_all, feed, feed_unref);
   return TRUE;
 }

@@ -42,15 +42,17 @@ find_template (VlmGraph *graph, const GstCaps *caps, gboolean all)
 }
 
 /*
- * Whether each buffer of the stream may be something else than one frame: AVI and MPEG-TS cut audio
- * wherever they like.
+ * Whether the stream may need a parser although its caps look good. AVI and MPEG-TS cut audio wherever
+ * they like, and the headers of FLAC come in as many forms as there are demuxers.
  */
 static gboolean
-is_cut_anyhow (const GstCaps *caps)
+is_doubtful (const GstCaps *caps)
 {
   const GstStructure *structure = gst_caps_get_structure (caps, 0);
   gboolean whole = FALSE;
 
+  if (gst_structure_has_name (structure, "audio/x-flac"))
+    return TRUE;
   return (gst_structure_has_name (structure, "audio/mpeg")
              || gst_structure_has_name (structure, "audio/x-ac3")
              || gst_structure_has_name (structure, "audio/x-eac3")
@@ -113,7 +115,7 @@ find_way (VlmGraph *graph, const GstCaps *caps, GstElementFactory **parser)
   if (gst_caps_is_empty (caps) || gst_caps_is_any (caps))
     return NULL;
   template = find_template (graph, caps, TRUE);
-  if (template == NULL || is_cut_anyhow (caps))
+  if (template == NULL || is_doubtful (caps))
     *parser = find_parser (graph, caps, &parsed);
   return *parser != NULL ? parsed : template;
 }
@@ -217,6 +219,9 @@ translate_time (GstPad *pad, GstClockTime time,
   if (event == NULL)
     return 0;
   gst_event_copy_segment (event, &segment);
+  /* A bare stream without a container has bytes. */
+  if (segment.format != GST_FORMAT_TIME)
+    return 0;
   segment.stop = GST_CLOCK_TIME_NONE;
   time = translate (&segment, GST_FORMAT_TIME, time);
   return GST_CLOCK_TIME_IS_VALID (time) ? time : 0;

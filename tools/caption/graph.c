@@ -123,10 +123,10 @@ vlm_graph_all_there (VlmGraph *graph)
     let_go (graph);
 }
 
-static void
-on_source (GstElement *source, GstPad *pad, gpointer typefind)
+void
+vlm_graph_link_first (GstElement *from, GstPad *pad, gpointer to)
 {
-  g_autoptr (GstPad) sink = gst_element_get_static_pad (typefind, "sink");
+  g_autoptr (GstPad) sink = gst_element_get_static_pad (to, "sink");
 
   if (!gst_pad_is_linked (sink))
     gst_pad_link (pad, sink);
@@ -145,7 +145,7 @@ build (VlmGraph *graph, const gchar *muxer, const gchar *location, GError **erro
     return FALSE;
   g_object_set (source, "uri", graph->uri, NULL);
   g_object_set (sink, "location", location, NULL);
-  g_signal_connect (source, "pad-added", G_CALLBACK (on_source), typefind);
+  g_signal_connect (source, "pad-added", G_CALLBACK (vlm_graph_link_first), typefind);
   pad = gst_element_get_static_pad (graph->muxer, "src");
   vlm_graph_watch (graph, pad);
   return gst_element_link (graph->muxer, sink);

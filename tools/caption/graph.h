@@ -83,6 +83,9 @@ GstElement *vlm_graph_add (VlmGraph *graph, const gchar *factory, GError **error
 gboolean vlm_graph_link (VlmGraph *graph, GstPad *from, GstPad *to, GError **error);
 gboolean vlm_graph_link_element (VlmGraph *graph, GstPad *from, GstElement *to, GError **error);
 
+/* For the signal "pad-added": links the first new pad of from to the element `to`. */
+void vlm_graph_link_first (GstElement *from, GstPad *pad, gpointer to);
+
 /*
  * Links a pad with such caps to a new pad of the muxer, through a parser if the muxer takes the
  * stream only in another packing (MPEG-TS has start codes where MP4 has lengths).
