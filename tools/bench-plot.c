@@ -15,7 +15,7 @@
 #define LEFT 90     /* where the bars begin */
 #define RIGHT 110   /* room for the figures behind them */
 #define ROW 30      /* a stage */
-#define TOP 60      /* the first stage */
+#define TOP 80      /* the first stage */
 #define COLUMNS 120 /* height of the histogram */
 #define GAP 70      /* between the two */
 #define MAX_BINS 20
@@ -31,13 +31,20 @@ static const gchar head[] =
     "}\n"
     "</style>\n";
 
-/* Text with its start, middle or end at x. */
+/* Text with its start, middle or end at x. XML has no way to write control characters. */
 static void
 put_text (
     GString *svg, const gchar *class, const gchar *anchor, gdouble x, gdouble y, const gchar *text)
 {
-  g_autofree gchar *escaped = g_markup_escape_text (text, -1);
+  g_autofree gchar *shown = g_utf8_make_valid (text, -1);
+  g_autofree gchar *escaped = NULL;
+  gchar *c;
 
+  for (c = shown; *c != '\0'; c++) {
+    if (g_ascii_iscntrl (*c))
+      *c = '?';
+  }
+  escaped = g_markup_escape_text (shown, -1);
   g_string_append_printf (svg,
       "<text class=\"%s\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, anchor, x,
       y, escaped);
@@ -135,12 +142,11 @@ bench_plot (const BenchStagesResult *result)
   const gdouble below = TOP + (BENCH_TOTAL + 1) * ROW + GAP;
   const gint height = (gint) below + COLUMNS + 40;
   g_autofree gchar *name = g_path_get_basename (result->options->model);
-  g_autofree gchar *shown = g_utf8_make_valid (name, -1);
-  g_autofree gchar *about =
-      g_strdup_printf ("%u image tokens, %u prompt tokens, %" G_GSIZE_FORMAT
-                       " answer tokens, %u threads; medians and ranges of %u runs",
-          result->n_image_tokens, result->n_prompt_tokens, result->n_tokens, result->n_threads,
-          result->options->n_runs);
+  g_autofree gchar *tokens =
+      g_strdup_printf ("%u image tokens, %u prompt tokens, %" G_GSIZE_FORMAT " answer tokens",
+          result->n_image_tokens, result->n_prompt_tokens, result->n_tokens);
+  g_autofree gchar *runs = g_strdup_printf (
+      "%u threads, medians and ranges of %u runs", result->n_threads, result->options->n_runs);
   GString *svg = g_string_new (NULL);
   gdouble most = 0, low, high;
   BenchStage stage;
@@ -149,8 +155,9 @@ bench_plot (const BenchStagesResult *result)
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
       "role=\"img\">\n%s<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n",
       WIDTH, height, WIDTH, height, head, WIDTH, height);
-  put_text (svg, "ink title", "start", LEFT, 24, shown);
-  put_text (svg, "pale", "start", LEFT, 44, about);
+  put_text (svg, "ink title", "start", LEFT, 24, name);
+  put_text (svg, "pale", "start", LEFT, 44, tokens);
+  put_text (svg, "pale", "start", LEFT, 62, runs);
   for (stage = BENCH_IMAGE; stage <= BENCH_TOTAL; stage++) {
     find_range (result->runs[stage], result->options->n_runs, &low, &high);
     most = MAX (most, high);

@@ -144,7 +144,7 @@ FIGURE = re.compile(r"([\d.]+) ms$")
 
 class Plot(ToolTest):
     def draw(self, runs):
-        model, path = self.path("a & b <model>"), self.path("plot.svg")
+        model, path = self.path("a & b\x01 <model>"), self.path("plot.svg")
         shutil.copytree(DEMO_MODEL, model)
         out, _ = run(BENCH, "--json", "--runs", str(runs), "-n", "2", "--threads", "1", "--plot", path, model)
         return json.loads(out), ElementTree.parse(path).getroot()
@@ -153,7 +153,7 @@ class Plot(ToolTest):
         found, root = self.draw(5)
         self.assertEqual(root.tag, SVG + "svg")
         texts = [text.text for text in root.iter(SVG + "text")]
-        self.assertIn("a & b <model>", texts)
+        self.assertIn("a & b? <model>", texts)
         self.assertIn("prefers-color-scheme: dark", root.find(SVG + "style").text)
         bars = {}
         for bar in root.iter(SVG + "rect"):

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""tools/bench: figures are compared only where the work was the same. No peer is needed for that."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import unittest
+
+from toolkit import ToolTest, main, run
+
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "bench")
+sys.path.insert(0, BENCH)
+
+import peers_measure  # noqa: E402
+import peers_table  # noqa: E402
+from peers_table import LINEAR, NotComparable, record  # noqa: E402
+
+VISION = {"threads": 2, "patches": 1024, "image_tokens": 256, "vision_layers": 12, "vision_width": 768}
+TEXT = {"threads": 2, "text_layers": 16, "text_width": 1024, "prompt_tokens": 287}
+DECODE = dict(TEXT, decoded_tokens=47)
+WHOLE = dict(VISION, **TEXT, answer_tokens=48)
+SHAPES = {"vision": VISION, "prefill": TEXT, "decode": DECODE, "frame to caption": WHOLE, "start to caption": WHOLE}
+OURS = [0.5, 0.1, 0.2, 0.9, 0.3]  # median 0.3
+PEER = [0.6, 0.6, 0.1, 0.9, 0.2]  # median 0.6
+
+
+def recorded(stage, **changed):
+    """Ours and a peer's, whose shape differs by what is given."""
+    return [record(stage, "vlmcaption, int4", SHAPES[stage], OURS, file="slm"),
+            record(stage, "vlmcaption, Q4_0", SHAPES[stage], [2 * t for t in OURS], file="gguf"),
+            record(stage, "peer", dict(SHAPES[stage], **changed), PEER, file="gguf")]
+
+
+class Table(unittest.TestCase):
+    def test_ratios(self):
+        for stage in SHAPES:
+            rows = peers_table.compare(recorded(stage))
+            self.assertEqual([row["median"] for row in rows], [0.3, 0.6, 0.6])
+            self.assertEqual([row["ratio"] for row in rows], [1, 2, 2])
+            self.assertEqual([row["same_file"] for row in rows], [None, None, 1])
+            self.assertEqual(peers_table.best_peer(rows, stage)["name"], "peer")
+
+    def test_every_difference_is_refused(self):
+        for stage, keys in peers_table.STAGES.items():
+            for key in keys:
+                with self.assertRaisesRegex(NotComparable, "%s: peer has %s = %d, vlmcaption, int4 has %d" % (
+                        stage, key, SHAPES[stage][key] + 1, SHAPES[stage][key])):
+                    peers_table.compare(recorded(stage, **{key: SHAPES[stage][key] + 1}))
+        self.assertLessEqual({"threads", "patches", "image_tokens", "prompt_tokens", "text_layers", "text_width",
+                              "vision_layers", "vision_width"}, set(peers_table.STAGES["frame to caption"]))
+
+    def test_silence_is_refused(self):
+        records = recorded("vision")
+        del records[2]["shape"]["patches"]
+        with self.assertRaisesRegex(NotComparable, "peer does not tell its patches"):
+            peers_table.compare(records)
+
+    def test_too_few_or_unequal_runs(self):
+        records = recorded("prefill")
+        records[2]["runs"] = PEER + [0.5]
+        with self.assertRaisesRegex(NotComparable, "peer has 6 runs, vlmcaption, int4 has 5"):
+            peers_table.compare(records)
+        for entry in records:
+            entry["runs"] = PEER[:4]
+        with self.assertRaisesRegex(NotComparable, "4 runs.* at least 5"):
+            peers_table.compare(records)
+
+    def test_linear_layers_have_no_context(self):
+        shape = {key: value for key, value in DECODE.items() if key != "prompt_tokens"}
+        linear = record("decode", "graph", shape, PEER, parts=LINEAR, token_bytes=188e6)
+        rows = peers_table.compare(recorded("decode") + [linear])
+        self.assertEqual(rows[3]["ratio"], 2)
+        self.assertIsNone(rows[3]["same_file"])
+        self.assertIn("| graph | linear layers only | 600.0 | 100.0-900.0 | 188.0 MB | 2.00 |  |",
+                      peers_table.markdown(rows))
+        # All else must be the same for them too, and others do have a context.
+        linear["shape"] = dict(shape, decoded_tokens=46)
+        with self.assertRaisesRegex(NotComparable, "graph has decoded_tokens = 46"):
+            peers_table.compare(recorded("decode") + [linear])
+        linear.update(shape=shape, parts="all")
+        with self.assertRaisesRegex(NotComparable, "graph does not tell its prompt_tokens"):
+            peers_table.compare(recorded("decode") + [linear])
+
+    def test_loads(self):
+        records = recorded("start to caption")
+        for i, entry in enumerate(records):
+            entry.update(loads=[0.3, 0.1, 0.2, 0.2, 0.25], peak_bytes=(i + 1) * 1e8)
+        self.assertIn("| peer | 200 | 600 | 300 MB |", peers_table.loads(peers_table.compare(records)))
+
+
+class Fake:
+    """A contestant that was measured before."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def measure(self):
+        return self.answers.pop(0)
+
+
+class Measure(unittest.TestCase):
+    def test_in_turn(self):
+        order = []
+
+        class Watched(Fake):
+            def measure(self):
+                order.append(len(self.answers))
+                return super().measure()
+
+        runs = [[("vision", "a", VISION, t, {"load": t})] for t in OURS[:3]]
+        other = [[("vision", "b", VISION, t, {"file": "x"})] for t in PEER[:3]]
+        records = peers_measure.measure_all([Watched(*runs), Watched(*other)], 3, 0)
+        self.assertEqual(order, [3, 3, 2, 2, 1, 1])
+        self.assertEqual([entry["runs"] for entry in records], [OURS[:3], PEER[:3]])
+        self.assertEqual(records[0]["loads"], OURS[:3])
+        self.assertEqual(records[1]["file"], "x")
+
+    def test_shape_must_stay(self):
+        answers = [[("vision", "a", dict(VISION, threads=n), 1, {})] for n in (2, 1)]
+        with self.assertRaisesRegex(peers_measure.Failed, "a changed"):
+            peers_measure.measure_all([Fake(*answers)], 2, 0)
+
+
+ASK = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall(%d, ctypes.c_long(0x1023), ctypes.c_long(18))
+print(ctypes.get_errno(), libc.syscall(%d, ctypes.c_long(0x1022), ctypes.byref(ctypes.c_ulong())))
+"""
+
+
+class NoAmx(unittest.TestCase):
+    @unittest.skipIf(platform.machine() != "x86_64", "AMX is x86-64's")
+    def test_permission_is_refused(self):
+        """The request fails with EPERM; asking what is permitted, the same call, and all else go on."""
+        out, _ = run(sys.executable, os.path.join(BENCH, "peers_noamx.py"), sys.executable, "-c", ASK % (158, 158))
+        self.assertEqual(out.split()[0], b"1")
+        plain, _ = run(sys.executable, "-c", ASK % (158, 158))
+        self.assertEqual(out.split()[1], plain.split()[1])
+
+
+class Program(ToolTest):
+    def compare(self, records, status):
+        path = self.path("kept.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"machine": "a machine", "records": records}, f)
+        done = subprocess.run([sys.executable, os.path.join(BENCH, "compare_peers.py"), "--work", self.path("work"),
+                               "--compare", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def test_refuses(self):
+        done = self.compare(recorded("vision", threads=4), 3)
+        self.assertIn("peer has threads = 4, vlmcaption, int4 has 2", done.stderr)
+        self.assertNotIn("of our time", done.stdout)
+        self.assertFalse(os.path.exists(self.path("work", "results.md")))
+
+    def test_prints_and_writes(self):
+        done = self.compare(recorded("prefill"), 0)
+        self.assertIn("prefill | peer | 600.00 600.00 100.00 900.00 200.00 ms", done.stdout)
+        with open(self.path("work", "results.json"), encoding="utf-8") as f:
+            self.assertEqual([row["ratio"] for row in json.load(f)["rows"]], [1, 2, 2])
+        with open(self.path("work", "results.md"), encoding="utf-8") as f:
+            self.assertIn("| prefill | **peer** | all | 600.0 |", f.read())
+
+
+if __name__ == "__main__":
+    main()

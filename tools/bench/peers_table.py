@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What was measured of each contestant: whether it may be compared, medians, ratios, tables."""
+
+import statistics
+
+OURS = "vlmcaption"
+WHOLE, LINEAR = "all", "linear layers only"
+
+# What must be equal for two figures of a stage to be about the same work.
+THREADS = ("threads",)
+VISION = ("patches", "image_tokens", "vision_layers", "vision_width")
+TEXT = ("text_layers", "text_width")
+STAGES = {
+    "vision": THREADS + VISION,
+    "prefill": THREADS + TEXT + ("prompt_tokens",),
+    "decode": THREADS + TEXT + ("decoded_tokens", "prompt_tokens"),
+    "frame to caption": THREADS + VISION + TEXT + ("prompt_tokens", "answer_tokens"),
+    "start to caption": THREADS + VISION + TEXT + ("prompt_tokens", "answer_tokens"),
+}
+# A graph of linear layers alone has no context that its tokens could look back at.
+NOT_LINEAR = {"decode": ("prompt_tokens",)}
+FEWEST_RUNS = 5
+
+
+class NotComparable(Exception):
+    """Two contestants did not do the same work."""
+
+
+def record(stage, name, shape, runs, parts=WHOLE, **more):
+    """One contestant's figures for one stage. shape: what STAGES asks for, as the contestant tells it; runs: seconds."""
+    return dict(stage=stage, name=name, shape=dict(shape), runs=list(runs), parts=parts, **more)
+
+
+def keys_of(entry):
+    skipped = NOT_LINEAR.get(entry["stage"], ()) if entry["parts"] == LINEAR else ()
+    return [key for key in STAGES[entry["stage"]] if key not in skipped]
+
+
+def check(records, fewest_runs=FEWEST_RUNS):
+    """Raises NotComparable for records of a stage that differ in what they worked on or how."""
+    first = {}
+    for entry in records:
+        known = first.setdefault(entry["stage"], entry)
+        if len(entry["runs"]) < fewest_runs or len(entry["runs"]) != len(known["runs"]):
+            raise NotComparable("%s: %s has %d runs, %s has %d, expected the same number, at least %d" % (
+                entry["stage"], entry["name"], len(entry["runs"]), known["name"], len(known["runs"]), fewest_runs))
+        for key in keys_of(entry):
+            if key not in entry["shape"]:
+                raise NotComparable("%s: %s does not tell its %s" % (entry["stage"], entry["name"], key))
+            if key not in keys_of(known):
+                continue
+            if entry["shape"][key] != known["shape"][key]:
+                raise NotComparable("%s: %s has %s = %s, %s has %s" % (
+                    entry["stage"], entry["name"], key, entry["shape"][key], known["name"], known["shape"][key]))
+
+
+def stages_of(records):
+    """[(stage, its records)], in the order of STAGES."""
+    return [(stage, found) for stage in STAGES if (found := [r for r in records if r["stage"] == stage])]
+
+
+def compare(records, fewest_runs=FEWEST_RUNS):
+    """Records with "median" and two ratios, above 1 where we are faster: "ratio", how many times as long as the first
+    of ours in the stage, and "same_file", as long as ours with the very same file; None where there is none of ours.
+    """
+    check(records, fewest_runs)
+    rows = []
+    for _, found in stages_of(records):
+        medians = [statistics.median(entry["runs"]) for entry in found]
+        ours, same = None, {}
+        for entry, median in zip(found, medians):
+            if entry["name"].startswith(OURS):
+                ours = median if ours is None else ours
+                same.setdefault(entry.get("file"), median)
+        for entry, median in zip(found, medians):
+            twin = None if entry["name"].startswith(OURS) or "file" not in entry else same.get(entry["file"])
+            rows.append(dict(entry, median=median, ratio=median / ours if ours else None,
+                             same_file=median / twin if twin else None))
+    return rows
+
+
+def best_peer(rows, stage):
+    """The fastest row of a stage that is not ours, or None."""
+    peers = [row for row in rows if row["stage"] == stage and not row["name"].startswith(OURS)]
+    return min(peers, key=lambda row: row["median"], default=None)
+
+
+def times(ratio):
+    return "" if ratio is None else "%.2f" % ratio
+
+
+def markdown(rows):
+    """The fastest contestant of each stage that is not ours is in bold."""
+    lines = ["| stage | contestant | parts | median, ms | range | weights read a token | of our time | of ours, same file |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for row in rows:
+        best = best_peer(rows, row["stage"])
+        name = "**%s**" % row["name"] if best is not None and row["name"] == best["name"] else row["name"]
+        size = "%.1f MB" % (row["token_bytes"] / 1e6) if row.get("token_bytes") else ""
+        lines.append("| %s | %s | %s | %.1f | %.1f-%.1f | %s | %s | %s |" % (
+            row["stage"], name, row["parts"], row["median"] * 1e3, min(row["runs"]) * 1e3, max(row["runs"]) * 1e3,
+            size, times(row["ratio"]), times(row["same_file"])))
+    return "\n".join(lines) + "\n"
+
+
+def loads(rows):
+    """Loading, and the whole way from the start of a program to its end."""
+    lines = ["| contestant | load, ms | start to caption, ms | peak memory |", "| --- | --- | --- | --- |"]
+    for row in rows:
+        if row["stage"] == "start to caption":
+            lines.append("| %s | %.0f | %.0f | %.0f MB |" % (row["name"], statistics.median(row["loads"]) * 1e3,
+                                                         row["median"] * 1e3, row["peak_bytes"] / 1e6))
+    return "\n".join(lines) + "\n"
+
+
+def raw_lines(records):
+    """Every single run, for whoever wants to judge the medians."""
+    return ["%s | %s | %s ms" % (entry["stage"], entry["name"], " ".join("%.2f" % (t * 1e3) for t in entry["runs"]))
+            for entry in records]
