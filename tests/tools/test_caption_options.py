@@ -11,7 +11,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import time
 
 from media import (H264, PLAIN, Sheet, caption, colours, ffmpeg, picture, probe, read_db, read_jsonl, read_srt,
                    scenes, start, turn)
