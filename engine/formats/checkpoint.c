@@ -40,7 +40,7 @@ vlm_tokenizer_load (const gchar *path, GError **error)
 
   if (g_str_has_suffix (path, ".json") && !vlm_path_is_directory (path))
     return load_tokenizer_file (path, error);
-  files = vlm_model_files_open (path, NULL, error);
+  files = vlm_model_files_open (path, vlm_no_mmproj, error);
   return files ? make_tokenizer (files, error) : NULL;
 }
 

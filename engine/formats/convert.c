@@ -99,22 +99,23 @@ choose_format (const Conversion *conversion, const VlmInventoryItem *item)
 }
 
 /*
- * Announces a tensor. What is kept gets one of the two schemes of rounded floats only if it is known
- * to be such; the scheme of all integers takes everything.
+ * Announces a tensor. Integers that are copied get one of the two schemes of rounded floats only if
+ * they are known to be such; the scheme of all integers takes everything.
  */
 static gboolean
 add_tensor (const Conversion *conversion, const VlmInventoryItem *item, GError **error)
 {
   const VlmIntFormat *format = choose_format (conversion, item);
   const VlmTensorInfo *info = item->info;
-  gboolean kept = find_type (conversion, item) == VLM_WEIGHT_KEEP;
+  gboolean copied =
+      format && info->dtype == VLM_DTYPE_QUANTISED && vlm_int_format_equal (format, &info->format);
   VlmSlmType type = VLM_SLM_F16;
 
   if (format && vlm_int_format_equal (format, &vlm_quant_int8))
     type = VLM_SLM_INT8;
   else if (format && vlm_int_format_equal (format, &vlm_quant_int4))
     type = VLM_SLM_INT4;
-  if (format && kept && (type == VLM_SLM_F16 || !info->symmetric))
+  if (copied && (type == VLM_SLM_F16 || !info->symmetric))
     return vlm_slm_writer_add_integers (conversion->writer, info->name, format, info->shape, error);
   return vlm_slm_writer_add_tensor (
       conversion->writer, info->name, type, info->shape, info->rank, error);

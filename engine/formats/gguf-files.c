@@ -22,10 +22,11 @@ typedef struct
 
 /* ---- Which file is which ------------------------------------------------------------------- */
 
-/* The GGUF models in a directory: names of text files, and of vision parts. */
+/* The GGUF models in a directory: names of text files, and of vision parts; of other GGUF files,
+ * what they are. */
 typedef struct
 {
-  GPtrArray *texts, *visions;
+  GPtrArray *texts, *visions, *others;
 } Parts;
 
 static void
@@ -33,6 +34,7 @@ parts_clear (Parts *parts)
 {
   g_clear_pointer (&parts->texts, g_ptr_array_unref);
   g_clear_pointer (&parts->visions, g_ptr_array_unref);
+  g_clear_pointer (&parts->others, g_ptr_array_unref);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Parts, parts_clear)
@@ -61,12 +63,17 @@ add_part (Parts *parts, const gchar *directory, const gchar *name, GError **erro
       return FALSE;
     }
     g_info ("%s; it is left alone", fault->message);
+    g_ptr_array_add (parts->others, g_strdup (fault->message));
     return TRUE;
   }
   if (!g_strcmp0 (architecture, VISION_ARCHITECTURE))
     g_ptr_array_add (parts->visions, g_strdup (name));
   else if (architecture && (!type || !strcmp (type, MODEL_TYPE)))
     g_ptr_array_add (parts->texts, g_strdup (name));
+  else
+    g_ptr_array_add (parts->others,
+        g_strdup_printf ("%s: " VLM_GGUF_ARCHITECTURE_KEY " \"%s\", " VLM_GGUF_TYPE_KEY " \"%s\"",
+            path, architecture ? architecture : "", type ? type : ""));
   return TRUE;
 }
 
@@ -78,6 +85,7 @@ find_parts (Parts *parts, const gchar *directory, GError **error)
 
   parts->texts = g_ptr_array_new_with_free_func (g_free);
   parts->visions = g_ptr_array_new_with_free_func (g_free);
+  parts->others = g_ptr_array_new_with_free_func (g_free);
   /* One that may not be listed holds nothing that can be found. */
   while (entries && (name = g_dir_read_name (entries))) {
     if (!add_part (parts, directory, name, error))
@@ -85,20 +93,37 @@ find_parts (Parts *parts, const gchar *directory, GError **error)
   }
   g_ptr_array_sort (parts->texts, compare_names);
   g_ptr_array_sort (parts->visions, compare_names);
+  g_ptr_array_sort (parts->others, compare_names);
   return TRUE;
 }
 
-/* "a, b, c" (transfer full) */
+/* "a, b, c", as separator says (transfer full) */
 static gchar *
-join (const GPtrArray *names)
+join (const GPtrArray *names, const gchar *separator)
 {
   g_autoptr (GString) text = g_string_new (NULL);
   guint i;
 
   for (i = 0; i < names->len; i++)
     g_string_append_printf (
-        text, "%s%s", i ? ", " : "", (const gchar *) g_ptr_array_index (names, i));
+        text, "%s%s", i ? separator : "", (const gchar *) g_ptr_array_index (names, i));
   return g_strdup (text->str);
+}
+
+/* There are GGUF files, but none is the text part of a model. */
+static void
+set_no_text (const Parts *parts, const gchar *directory, GError **error)
+{
+  g_autofree gchar *visions = join (parts->visions, ", ");
+  g_autofree gchar *others = join (parts->others, "; ");
+
+  if (parts->visions->len == 0)
+    g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND,
+        "%s: holds no text part of a GGUF model, but other GGUF files: %s", directory, others);
+  else
+    g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND,
+        "%s: holds the vision part of a GGUF model (%s), but no text part%s%s", directory, visions,
+        *others ? "; other GGUF files: " : "", others);
 }
 
 gboolean
@@ -115,17 +140,15 @@ vlm_gguf_files_find (const gchar *directory, gchar **text, GError **error)
     return TRUE;
   }
   if (parts.texts->len > 1) {
-    names = join (parts.texts);
+    names = join (parts.texts, ", ");
     g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
         "%s: holds %u GGUF models, expected one, or the path of one of them: %s", directory,
         parts.texts->len, names);
     return FALSE;
   }
-  if (parts.visions->len == 0 || vlm_file_exists (directory, VLM_HF_CONFIG))
+  if (parts.visions->len + parts.others->len == 0 || vlm_file_exists (directory, VLM_HF_CONFIG))
     return TRUE;
-  names = join (parts.visions);
-  g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND,
-      "%s: holds the vision part of a GGUF model (%s), but no text part", directory, names);
+  set_no_text (&parts, directory, error);
   return FALSE;
 }
 
@@ -142,7 +165,7 @@ find_vision (const gchar *text, const gchar *directory, gchar **mmproj, GError *
     *mmproj = g_build_filename (directory, g_ptr_array_index (parts.visions, 0), NULL);
   if (parts.visions->len <= 1)
     return TRUE;
-  names = join (parts.visions);
+  names = join (parts.visions, ", ");
   g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
       "%s: there are %u vision parts beside it, expected one, or mmproj to name one of them: %s",
       text, parts.visions->len, names);
@@ -310,8 +333,11 @@ files_free (gpointer data)
 static gboolean
 open_vision (Files *files, const gchar *text, const gchar *mmproj, GError **error)
 {
-  g_autofree gchar *found = g_strdup (mmproj);
+  g_autofree gchar *found = NULL;
 
+  if (mmproj == vlm_no_mmproj)
+    return TRUE;
+  found = g_strdup (mmproj);
   if (!found && !find_vision (text, files->directory, &found, error))
     return FALSE;
   if (!found) {

@@ -518,7 +518,7 @@ vlm_gguf_peek (const gchar *path, gchar **architecture, gchar **type, GError **e
     if (!found_type)
       found_type = last_text (header, VLM_GGUF_TYPE_KEY);
     /* Writers put those two before the vocabulary, which is long. */
-    if (g_str_has_prefix (scanner.name, "tokenizer."))
+    if (found_architecture && g_str_has_prefix (scanner.name, "tokenizer."))
       break;
   }
   *architecture = g_steal_pointer (&found_architecture);

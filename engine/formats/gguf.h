@@ -67,7 +67,7 @@ gboolean vlm_gguf_probe (const gchar *path);
 
 /*
  * Reads those two keys of one file and, as far as they stand before those of the tokenizer, nothing
- * else; NULL for one that is not there. (transfer full)
+ * else; NULL for one that is not there, or is a type that stands behind them. (transfer full)
  * Errors as vlm_gguf_open (), for what is read.
  */
 gboolean vlm_gguf_peek (const gchar *path, gchar **architecture, gchar **type, GError **error);

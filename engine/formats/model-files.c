@@ -16,6 +16,8 @@ struct _VlmModelFiles
   gpointer data;
 };
 
+const gchar vlm_no_mmproj[] = "";
+
 VlmModelFiles *
 vlm_model_files_new (const VlmModelFilesClass *class, const gchar *path, gpointer data)
 {
@@ -32,7 +34,7 @@ vlm_model_files_new (const VlmModelFilesClass *class, const gchar *path, gpointe
 static gboolean
 check_mmproj (const gchar *path, const gchar *mmproj, GError **error)
 {
-  if (!mmproj)
+  if (!mmproj || mmproj == vlm_no_mmproj)
     return TRUE;
   g_set_error (error, VLM_ERROR, VLM_ERROR_SETTINGS,
       "%s: has its vision part in itself, expected a GGUF file to go with mmproj %s", path, mmproj);

@@ -15,6 +15,10 @@
 
 typedef struct _VlmModelFiles VlmModelFiles;
 
+/* In place of mmproj, by its address: the text part of a GGUF model alone, whatever lies beside it.
+ * Other formats take it as NULL. */
+extern const gchar vlm_no_mmproj[];
+
 /*
  * path is a directory or a file, local or a resource:// URI. What it is, is decided by what is
  * there, never by its name. mmproj names the vision part of a GGUF model; NULL: the one that lies

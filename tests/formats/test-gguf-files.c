@@ -303,6 +303,67 @@ test_strangers (void)
   refuse (fifo, NULL, VLM_ERROR_UNSUPPORTED, "general.type is \"adapter\", expected \"model\"");
 }
 
+/* GGUF files of which none is the text part: the error tells what they are. */
+static void
+test_strangers_alone (void)
+{
+  gchar *directory = fixture_directory_new ();
+  g_autoptr (GgufWriter) adapter = gguf_writer_new ();
+  g_autoptr (GgufWriter) old = gguf_writer_new ();
+
+  old->version = 1;
+  gguf_writer_save (old, directory, "old.gguf");
+  refuse (directory, NULL, VLM_ERROR_NOT_FOUND, "holds no text part of a GGUF model");
+  refuse (directory, NULL, VLM_ERROR_NOT_FOUND, "old.gguf: is of GGUF version 1, expected 2 or 3");
+  gguf_put_string (adapter, "general.architecture", "lfm2");
+  gguf_put_string (adapter, "general.type", "adapter");
+  gguf_writer_save (adapter, directory, "adapter.gguf");
+  refuse (directory, NULL, VLM_ERROR_NOT_FOUND,
+      "adapter.gguf: general.architecture \"lfm2\", general.type \"adapter\"; ");
+  fixture_directory_remove (directory);
+}
+
+/* Keys have no order. */
+static void
+test_architecture_last (void)
+{
+  gchar *directory = fixture_directory_new ();
+  g_autofree gchar *path = g_build_filename (directory, "model.gguf", NULL);
+  g_autofree gchar *architecture = NULL, *type = NULL;
+  g_autoptr (GgufWriter) writer = gguf_writer_new ();
+  g_autoptr (GError) error = NULL;
+
+  gguf_put_string (writer, "tokenizer.ggml.model", "gpt2");
+  gguf_put_string (writer, "tokenizer.ggml.pre", "lfm2");
+  gguf_put_string (writer, "general.architecture", "clip");
+  gguf_writer_save (writer, directory, "model.gguf");
+  g_assert_true (vlm_gguf_peek (path, &architecture, &type, &error));
+  g_assert_no_error (error);
+  g_assert_cmpstr (architecture, ==, "clip");
+  fixture_directory_remove (directory);
+}
+
+/* The tokenizer is in the text part; vision parts may be many, or damaged. */
+static void
+test_tokenizer_alone (void)
+{
+  g_auto (Pair) pair;
+  g_autoptr (GError) error = NULL;
+  VlmTokenizer *tokenizer;
+
+  pair_init (&pair);
+  pair_save (&pair);
+  gguf_writer_save (pair.vision, pair.directory, "another.gguf");
+  tokenizer = vlm_tokenizer_load (pair.directory, &error);
+  g_assert_no_error (error);
+  vlm_tokenizer_unref (tokenizer);
+  fixture_write (pair.directory, "another.gguf", "GGUF\3\0\0\0", 8);
+  tokenizer = vlm_tokenizer_load (pair.text_path, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (vlm_tokenizer_get_size (tokenizer), >, 0);
+  vlm_tokenizer_unref (tokenizer);
+}
+
 static void
 test_directories (void)
 {
@@ -470,6 +531,9 @@ main (int argc, char **argv)
   g_test_add_func ("/gguf-files/wrong-projection", test_wrong_projection);
   g_test_add_func ("/gguf-files/several", test_several);
   g_test_add_func ("/gguf-files/strangers", test_strangers);
+  g_test_add_func ("/gguf-files/strangers-alone", test_strangers_alone);
+  g_test_add_func ("/gguf-files/architecture-last", test_architecture_last);
+  g_test_add_func ("/gguf-files/tokenizer-alone", test_tokenizer_alone);
   g_test_add_func ("/gguf-files/directories", test_directories);
   g_test_add_func ("/gguf-files/processor-beside", test_processor_beside);
   g_test_add_func ("/gguf-files/files", test_files);
