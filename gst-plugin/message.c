@@ -101,9 +101,13 @@ gst_vlm_message_post_builtin (GstElement *element)
 void
 gst_vlm_message_post_model_error (GstElement *element, const gchar *path, const GError *error)
 {
-  if (g_error_matches (error, VLM_ERROR, VLM_ERROR_NOT_FOUND))
+  if (g_error_matches (error, VLM_ERROR, VLM_ERROR_NOT_FOUND)
+      && g_str_has_prefix (error->message, path))
     GST_ELEMENT_ERROR (element, RESOURCE, NOT_FOUND, ("There is no model at \"%s\".", path),
         ("%s", error->message));
+  else if (g_error_matches (error, VLM_ERROR, VLM_ERROR_NOT_FOUND))
+    GST_ELEMENT_ERROR (element, RESOURCE, NOT_FOUND,
+        ("A part of the model at \"%s\" is missing.", path), ("%s", error->message));
   else if (g_error_matches (error, VLM_ERROR, VLM_ERROR_READ))
     GST_ELEMENT_ERROR (element, RESOURCE, OPEN_READ, ("The model at \"%s\" cannot be read.", path),
         ("%s", error->message));

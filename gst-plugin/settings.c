@@ -230,6 +230,12 @@ gst_vlm_settings_get_model (const GstVlmSettings *settings)
   return path;
 }
 
+const gchar *
+gst_vlm_settings_get_mmproj (const GstVlmSettings *settings)
+{
+  return settings->mmproj != NULL && *settings->mmproj != '\0' ? settings->mmproj : NULL;
+}
+
 void
 gst_vlm_settings_fill_request (const GstVlmSettings *settings, VlmRequest *request)
 {

@@ -86,6 +86,9 @@ void gst_vlm_settings_free (GstVlmSettings *settings);
 /* The path to load: the property, else the environment's, else the built-in model's. */
 const gchar *gst_vlm_settings_get_model (const GstVlmSettings *settings);
 
+/* The vision part that goes with it; NULL: what the engine finds beside it. */
+const gchar *gst_vlm_settings_get_mmproj (const GstVlmSettings *settings);
+
 /* Fills the fields of request that settings decide; its strings stay the settings'. */
 void gst_vlm_settings_fill_request (const GstVlmSettings *settings, VlmRequest *request);
 

@@ -323,7 +323,7 @@ check_model (GstVlmCaption *self)
 
   GST_OBJECT_LOCK (self);
   path = g_strdup (gst_vlm_settings_get_model (self->settings));
-  mmproj = g_strdup (self->settings->mmproj);
+  mmproj = g_strdup (gst_vlm_settings_get_mmproj (self->settings));
   GST_OBJECT_UNLOCK (self);
 
   if (!vlm_model_check_path (path, mmproj, &error)) {
@@ -387,7 +387,7 @@ start (GstVlmCaption *self)
 
   GST_OBJECT_LOCK (self);
   options.precision = self->settings->precision;
-  options.mmproj = mmproj = g_strdup (self->settings->mmproj);
+  options.mmproj = mmproj = g_strdup (gst_vlm_settings_get_mmproj (self->settings));
   options.n_threads = self->settings->threads;
   GST_OBJECT_UNLOCK (self);
 

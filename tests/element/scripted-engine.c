@@ -252,6 +252,10 @@ vlm_model_check_path (const gchar *path, const gchar *mmproj, GError **error)
     g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND, "%s: no such directory", path);
     return FALSE;
   }
+  if (mmproj != NULL) {
+    g_set_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND, "%s: no such file", mmproj);
+    return FALSE;
+  }
   if (g_str_equal (path, "unreadable")) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_READ, "%s: permission denied", path);
     return FALSE;

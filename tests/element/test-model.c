@@ -186,7 +186,7 @@ test_settings_reach_request (void)
 /* ---- Models that are not there or not good ------------------------------------------------ */
 
 static void
-check_refused_path (const gchar *path, GQuark domain, gint code)
+check_refused (const gchar *path, const gchar *mmproj, GQuark domain, gint code, const gchar *words)
 {
   GstElement *element = gst_element_factory_make ("vlmcaption", NULL);
   GstBus *bus = gst_bus_new ();
@@ -194,13 +194,14 @@ check_refused_path (const gchar *path, GQuark domain, gint code)
   GstMessage *message;
 
   gst_element_set_bus (element, bus);
-  g_object_set (element, "model", path, NULL);
+  g_object_set (element, "model", path, "mmproj", mmproj, NULL);
   g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==, GST_STATE_CHANGE_FAILURE);
   message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
   g_assert_nonnull (message);
   gst_message_parse_error (message, &error, NULL);
   g_assert_error (error, domain, code);
   g_assert_nonnull (strstr (error->message, path));
+  g_assert_nonnull (strstr (error->message, words));
   gst_message_unref (message);
   g_assert_null (gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR));
 
@@ -211,9 +212,30 @@ check_refused_path (const gchar *path, GQuark domain, gint code)
 }
 
 static void
+check_refused_path (const gchar *path, GQuark domain, gint code)
+{
+  check_refused (path, NULL, domain, code, "model");
+}
+
+static void
 test_missing (void)
 {
-  check_refused_path ("missing", GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND);
+  check_refused (
+      "missing", NULL, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "There is no model");
+}
+
+/* The model is there, its vision part is not; an empty path is none. */
+static void
+test_missing_vision (void)
+{
+  GstElement *element = gst_element_factory_make ("vlmcaption", NULL);
+
+  check_refused ("model", "nowhere.gguf", GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
+      "A part of the model");
+  g_object_set (element, "model", "model", "mmproj", "", NULL);
+  g_assert_cmpint (gst_element_set_state (element, GST_STATE_READY), ==, GST_STATE_CHANGE_SUCCESS);
+  gst_element_set_state (element, GST_STATE_NULL);
+  gst_object_unref (element);
 }
 
 static void
@@ -558,6 +580,7 @@ main (int argc, char **argv)
   scripted_add_test ("/properties/contradiction", test_contradiction);
   scripted_add_test ("/properties/reach-request", test_settings_reach_request);
   scripted_add_test ("/model/missing", test_missing);
+  scripted_add_test ("/model/missing-vision", test_missing_vision);
   scripted_add_test ("/model/unreadable", test_unreadable);
   scripted_add_test ("/model/unsettled", test_unsettled);
   scripted_add_test ("/model/damaged", test_damaged);
