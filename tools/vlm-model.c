@@ -30,8 +30,8 @@
   "  synth --preset NAME [--seed N] [--outliers N] DIR\n"                                          \
   "                              Write a full-size checkpoint of random weights\n"                 \
   "\n"                                                                                             \
-  "MODEL is a directory as hf download leaves it, a .slm file, a .cellm file with its "            \
-  "tokenizer.json beside it, or the text file of a GGUF model."
+  "MODEL is a directory as hf download leaves it, a .slm or .cellm file, or the text file of a\n"  \
+  "GGUF model or its directory."
 
 #define DESCRIPTION                                                                                \
   "convert takes f16, int8 (one scale a row), int4 (one scale for 64 values), or keep, which "     \

@@ -629,6 +629,9 @@ check_convert (CellmKind kind, VlmWeightType type, gboolean lowest, gboolean pos
     *cellm_fixture_find (fixture, "model.layers.0.feed_forward.w1.weight")->data->data =
         kind == CELLM_I8 ? 0x80 : 0;
   fixture_remove (directory, "config.json");
+  /* Rounding to int8 never gives the lowest integer, but files may have it. */
+  if (kind == CELLM_I8)
+    cellm_fixture_find (fixture, "model.embed_tokens.weight")->data->data[5] = 0x80;
   cellm_fixture_save (fixture, path);
   g_assert_cmpint (vlm_model_convert (path, slm, &options, NULL, NULL, NULL, &error), ==, possible);
   if (possible) {
