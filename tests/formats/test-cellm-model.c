@@ -629,9 +629,6 @@ check_convert (CellmKind kind, VlmWeightType type, gboolean lowest, gboolean pos
     *cellm_fixture_find (fixture, "model.layers.0.feed_forward.w1.weight")->data->data =
         kind == CELLM_I8 ? 0x80 : 0;
   fixture_remove (directory, "config.json");
-  /* Rounding to int8 never gives the lowest integer, but files may have it. */
-  if (kind == CELLM_I8)
-    cellm_fixture_find (fixture, "model.embed_tokens.weight")->data->data[5] = 0x80;
   cellm_fixture_save (fixture, path);
   g_assert_cmpint (vlm_model_convert (path, slm, &options, NULL, NULL, NULL, &error), ==, possible);
   if (possible) {
@@ -649,6 +646,7 @@ test_convert (void)
 {
   check_convert (CELLM_F16, VLM_WEIGHT_F16, FALSE, TRUE);
   check_convert (CELLM_I8, VLM_WEIGHT_INT8, FALSE, TRUE);
+  check_convert (CELLM_I8, VLM_WEIGHT_INT8, TRUE, TRUE);
   check_convert (CELLM_I8, VLM_WEIGHT_INT4, FALSE, FALSE);
   check_convert (CELLM_U32, VLM_WEIGHT_INT4, FALSE, FALSE);
 }
@@ -659,9 +657,9 @@ test_keep (void)
 {
   CellmKind kind;
 
-  for (kind = 0; kind < CELLM_N_KINDS; kind++) {
+  for (kind = CELLM_I8; kind < CELLM_N_KINDS; kind++) {
     check_convert (kind, VLM_WEIGHT_KEEP, FALSE, TRUE);
-    check_convert (kind, VLM_WEIGHT_KEEP, kind >= CELLM_I8, TRUE);
+    check_convert (kind, VLM_WEIGHT_KEEP, TRUE, TRUE);
   }
 }
 
