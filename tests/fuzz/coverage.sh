@@ -48,13 +48,15 @@ write_report () {
 
   cov=$(find_tool llvm-cov) && profdata=$(find_tool llvm-profdata) || return
   "$profdata" merge -sparse $coverage/*.profraw -o $coverage/all.profdata || return
+  # The first one goes without the option.
   for target in $(fuzz_targets); do
-    objects+=(-object "$coverage/tests/fuzz/fuzz-$target")
+    objects+=(${objects[0]+-object} "$coverage/tests/fuzz/fuzz-$target")
   done
+  set -o pipefail
   {
-    "$cov" report -instr-profile $coverage/all.profdata "${objects[@]}" $sources
-    "$cov" show -instr-profile $coverage/all.profdata "${objects[@]}" $sources \
-      | awk '/\.c:$/ { print; next } /^ *[0-9]+\| +0\|/ { print }'
+    "$cov" report -instr-profile $coverage/all.profdata "${objects[@]}" $sources \
+      && "$cov" show -instr-profile $coverage/all.profdata "${objects[@]}" $sources \
+        | awk '/\.c:$/ { print; next } /^ *[0-9]+\| +0\|/ { print }'
   } >$coverage/report.txt
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "tests/formats/fixture.h"
+#include "tests/formats/gguf-model.h"
 
 /* Magic, version and length stand before the header. */
 #define PREFIX 10
@@ -18,7 +18,7 @@ int
 LLVMFuzzerInitialize (int *argc, char ***argv)
 {
   fuzz_file_init (&file);
-  model = fixture_model_new (TRUE);
+  model = gguf_model_new (TRUE);
   fixture_save (model);
   fuzz_file_link (&file, model->directory, "m.cellm");
   path = g_build_filename (model->directory, "m.cellm", NULL);
@@ -30,6 +30,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   fuzz_file_set (&file, data, size);
   fuzz_verify (path, NULL);
+  fuzz_read_tensors (path, NULL);
   return 0;
 }
 

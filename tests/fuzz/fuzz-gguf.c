@@ -55,6 +55,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   fuzz_file_set (&text, data + PREFIX, n);
   fuzz_file_set (&vision, data + PREFIX + n, size - PREFIX - n);
   fuzz_verify (size - PREFIX - n ? paired : alone, NULL);
+  fuzz_read_tensors (size - PREFIX - n ? paired : alone, NULL);
   return 0;
 }
 

@@ -6,7 +6,7 @@
 
 #include "engine/formats/safetensors-file.h"
 #include "fuzz.h"
-#include "tests/formats/fixture.h"
+#include "tests/formats/gguf-model.h"
 
 static FuzzFile weights;
 static FixtureModel *model;
@@ -14,7 +14,7 @@ static FixtureModel *model;
 int
 LLVMFuzzerInitialize (int *argc, char ***argv)
 {
-  model = fixture_model_new (TRUE);
+  model = gguf_model_new (TRUE);
   fixture_save (model);
   fuzz_file_init (&weights);
   fuzz_file_link (&weights, model->directory, "model.safetensors");

@@ -4,7 +4,7 @@
 
 #include "engine/formats/hf.h"
 #include "fuzz.h"
-#include "tests/formats/fixture.h"
+#include "tests/formats/gguf-model.h"
 
 static const gchar *const names[] = { VLM_HF_CONFIG, VLM_HF_PROCESSOR, VLM_HF_PREPROCESSOR,
   VLM_HF_GENERATION, VLM_HF_TOKENIZER_CONFIG };
@@ -20,7 +20,7 @@ LLVMFuzzerInitialize (int *argc, char ***argv)
 
   fuzz_file_init (&fuzzed);
   for (i = 0; i < G_N_ELEMENTS (names); i++) {
-    models[i] = fixture_model_new (TRUE);
+    models[i] = gguf_model_new (TRUE);
     /* Nested settings would win over flat ones. */
     if (g_str_equal (names[i], VLM_HF_PREPROCESSOR))
       g_clear_pointer (&models[i]->image, json_decref);

@@ -24,6 +24,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   fuzz_file_set (&file, data, size);
   fuzz_verify (file.path, NULL);
+  fuzz_read_tensors (file.path, NULL);
   return 0;
 }
 

@@ -8,7 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/formats/model-files.h"
 #include "engine/vlm.h"
+
+/* Values of integers that are read at a time. */
+#define READ_VALUES 4096
 
 void
 fuzz_file_init (FuzzFile *file)
@@ -55,6 +59,58 @@ fuzz_verify (const gchar *path, const gchar *mmproj)
   GError *error = NULL;
 
   if (!vlm_model_verify (path, mmproj, on_finding, NULL, NULL, NULL, &error))
+    fuzz_expect_error (error);
+}
+
+static gboolean
+read_integers (VlmTensorSource *source, const VlmTensorInfo *info, GError **error)
+{
+  gsize step = CLAMP (READ_VALUES / info->shape[1], 1, info->shape[0]);
+  gboolean good = TRUE;
+  VlmQuantRows rows;
+  guint64 row;
+
+  if (!vlm_quant_rows_init (&rows, &info->format, step, info->shape[1], error))
+    return FALSE;
+  for (row = 0; good && row < info->shape[0]; row += step)
+    good = vlm_tensor_source_read_rows (
+        source, info, row, MIN (step, info->shape[0] - row), &rows, NULL, error);
+  vlm_quant_rows_clear (&rows);
+  return good;
+}
+
+static gboolean
+read_floats (VlmTensorSource *source, const VlmTensorInfo *info, GError **error)
+{
+  guint8 bytes[4096];
+  guint64 offset;
+
+  for (offset = 0; offset < info->n_bytes; offset += sizeof (bytes)) {
+    if (!vlm_tensor_source_read (
+            source, info, offset, bytes, MIN (sizeof (bytes), info->n_bytes - offset), NULL, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+void
+fuzz_read_tensors (const gchar *path, const gchar *mmproj)
+{
+  GError *error = NULL;
+  g_autoptr (VlmModelFiles) files = vlm_model_files_open (path, mmproj, &error);
+  g_autoptr (VlmTensorSource) source = files ? vlm_model_files_open_tensors (files, &error) : NULL;
+  guint i;
+
+  for (i = 0; source && i < vlm_tensor_source_get_count (source); i++) {
+    const VlmTensorInfo *info = vlm_tensor_source_get_nth (source, i);
+
+    if (vlm_tensor_count_values (info) == 0)
+      continue;
+    if (!(info->dtype == VLM_DTYPE_QUANTISED ? read_integers (source, info, &error)
+                                             : read_floats (source, info, &error)))
+      break;
+  }
+  if (error)
     fuzz_expect_error (error);
 }
 

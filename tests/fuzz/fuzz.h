@@ -33,6 +33,9 @@ void fuzz_file_link (const FuzzFile *file, const gchar *directory, const gchar *
  */
 void fuzz_verify (const gchar *path, const gchar *mmproj);
 
+/* Reads every tensor of what is at path, whether there is a network that it fits or not. */
+void fuzz_read_tensors (const gchar *path, const gchar *mmproj);
+
 /* The error is one that this program makes of what it is given, with a message; frees it. */
 void fuzz_expect_error (GError *error);
 

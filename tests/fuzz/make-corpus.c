@@ -80,7 +80,7 @@ write_model (gboolean has_vision)
 {
   static const gchar *const names[] = { VLM_HF_CONFIG, VLM_HF_PROCESSOR, VLM_HF_PREPROCESSOR,
     VLM_HF_GENERATION, VLM_HF_TOKENIZER_CONFIG };
-  g_autoptr (FixtureModel) model = fixture_model_new (has_vision);
+  g_autoptr (FixtureModel) model = gguf_model_new (has_vision);
   const gchar *kind = has_vision ? "vision" : "text";
   guint i;
 
@@ -126,7 +126,7 @@ put_cellm (CellmFixture *file, const gchar *name)
 static void
 write_cellm (CellmKind kind, CellmSpelling spelling)
 {
-  g_autoptr (FixtureModel) model = fixture_model_new (kind % 2 == 0);
+  g_autoptr (FixtureModel) model = gguf_model_new (kind % 2 == 0);
   g_autoptr (VlmCheckpoint) checkpoint = fixture_open (model);
   g_autoptr (CellmFixture) file =
       cellm_models_convert (model->directory, checkpoint->tensors, spelling, kind, NULL);
@@ -162,6 +162,40 @@ write_gguf (gboolean has_vision)
     g_byte_array_append (all, second->data, second->len);
   }
   put ("gguf", has_vision ? "pair" : "text", all->data, all->len);
+}
+
+/* A tensor of every type with random blocks, in no network. */
+static void
+write_blocks (void)
+{
+  static const struct
+  {
+    guint type, n_values, n_bytes;
+  } types[] = { { 0, 1, 4 }, { 1, 1, 2 }, { 30, 1, 2 }, { 8, 32, 34 }, { 2, 32, 18 }, { 3, 32, 20 },
+    { 6, 32, 22 }, { 7, 32, 24 }, { 12, 256, 144 }, { 13, 256, 176 }, { 14, 256, 210 } };
+  g_autoptr (GgufWriter) writer = gguf_writer_new ();
+  g_autoptr (GByteArray) all = g_byte_array_new (), file = NULL;
+  guint i, j;
+  guint32 length;
+
+  gguf_put_string (writer, "general.architecture", "lfm2");
+  gguf_put_string (writer, "general.type", "model");
+  for (i = 0; i < G_N_ELEMENTS (types); i++) {
+    gsize n = 2 * 256 / types[i].n_values * types[i].n_bytes;
+    g_autofree guint8 *bytes = g_malloc (n);
+    g_autofree gchar *name = g_strdup_printf ("blk.%u.ffn_up.weight", i);
+    guint64 dims[] = { 256, 2 };
+
+    /* Small enough for halves and floats to be finite wherever they lie. */
+    for (j = 0; j < n; j++)
+      bytes[j] = (j * 37 + i) % 113;
+    gguf_add_tensor (writer, name, types[i].type, 2, dims, bytes, n);
+  }
+  file = gguf_writer_get_bytes (writer);
+  length = GUINT32_TO_LE (file->len);
+  g_byte_array_append (all, (const guint8 *) &length, sizeof (length));
+  g_byte_array_append (all, file->data, file->len);
+  put ("gguf", "blocks", all->data, all->len);
 }
 
 static void
@@ -232,6 +266,7 @@ main (int argc, char **argv)
   write_samples ();
   write_gguf (TRUE);
   write_gguf (FALSE);
+  write_blocks ();
   write_texts ();
   write_sizes ();
   return 0;
