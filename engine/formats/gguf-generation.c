@@ -59,22 +59,47 @@ add_number (json_t *object, const gchar *name, const VlmGguf *text, const gchar 
   return TRUE;
 }
 
+static gboolean
+is_negative (const VlmGgufValue *value)
+{
+  switch (value->type) {
+    case VLM_GGUF_I8:
+    case VLM_GGUF_I16:
+    case VLM_GGUF_I32:
+    case VLM_GGUF_I64:
+      return vlm_gguf_value_get_integer (value, 0) < 0;
+    default:
+      return FALSE;
+  }
+}
+
+/* The programs that these files are made for take any number below 1 as "off", which is 0 here. */
+static gboolean
+add_top_k (json_t *object, const VlmGguf *text, GError **error)
+{
+  static const gchar key[] = "general.sampling.top_k";
+  const VlmGgufValue *value = vlm_gguf_find (text, key);
+  guint k = 0;
+
+  if (!value)
+    return TRUE;
+  if (!is_negative (value) && !vlm_gguf_get_small (text, key, 0, G_MAXINT, &k, error))
+    return FALSE;
+  json_object_set_new (object, "top_k", json_integer (k));
+  return TRUE;
+}
+
 /* What the author of the model recommends; without a temperature, the likeliest token. */
 static gboolean
 add_sampling (json_t *object, const VlmGguf *text, GError **error)
 {
-  static const gchar top_k[] = "general.sampling.top_k";
-  guint k = 0;
-
   if (!add_number (object, "temperature", text, "general.sampling.temp", 0, 1e3, error)
       || !add_number (object, "top_p", text, "general.sampling.top_p", 0, 1, error)
       || !add_number (object, "min_p", text, "general.sampling.min_p", 0, 1, error)
       || !add_number (
           object, "repetition_penalty", text, "general.sampling.penalty_repeat", 1e-3, 1e3, error)
-      || !vlm_gguf_get_small (text, top_k, 0, G_MAXINT, &k, error))
+      || !add_top_k (object, text, error))
     return FALSE;
-  if (vlm_gguf_find (text, top_k))
-    json_object_set_new (object, "top_k", json_integer (k));
   json_object_set_new (object, "do_sample",
       json_boolean (json_real_value (json_object_get (object, "temperature")) > 0));
   return TRUE;

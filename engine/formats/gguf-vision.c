@@ -159,21 +159,24 @@ vlm_gguf_add_vision (json_t *config, const VlmGguf *text, const VlmGguf *mmproj,
 }
 
 /*
- * No key tells the filter. Bicubic are the models whose projector has a norm, which are those before
- * LFM2.5, and the one of 3B.
+ * No key tells the filter, and most files do not tell the tiles. Bicubic are the models whose
+ * projector has a norm, which are those before LFM2.5, and the one of 3B. Of LFM2.5, the one of 3B
+ * takes a single tile where the others take two at least.
  */
 static gboolean
-choose_filter (const VlmGguf *text, const VlmGguf *mmproj, VlmFilter *filter, GError **error)
+add_defaults (VlmProcessor *processor, const VlmGguf *text, const VlmGguf *mmproj, GError **error)
 {
+  gboolean has_norm = vlm_gguf_find_tensor (mmproj, PROJECTOR_NORM) != NULL;
   guint width = 0, n_layers = 0;
+  gboolean is_3b;
 
   if (!vlm_gguf_require_uint (text, VLM_GGUF_WIDTH, 1, VLM_MAX_WIDTH, &width, error)
       || !vlm_gguf_require_uint (text, VLM_GGUF_LAYERS, 1, VLM_MAX_LAYERS, &n_layers, error))
     return FALSE;
-  *filter =
-      vlm_gguf_find_tensor (mmproj, PROJECTOR_NORM) || (width == WIDTH_3B && n_layers == LAYERS_3B)
-      ? VLM_FILTER_BICUBIC
-      : VLM_FILTER_BILINEAR;
+  is_3b = width == WIDTH_3B && n_layers == LAYERS_3B;
+  processor->filter = has_norm || is_3b ? VLM_FILTER_BICUBIC : VLM_FILTER_BILINEAR;
+  if (is_3b && !has_norm)
+    processor->min_tiles = 1;
   return TRUE;
 }
 
@@ -231,11 +234,11 @@ vlm_gguf_make_processor (const VlmGguf *text, const VlmGguf *mmproj, GError **er
   json_t *mean, *std;
 
   vlm_processor_init_defaults (&processor);
-  if (!vlm_gguf_require_uint (mmproj, PATCH, 1, VLM_MAX_PATCH, &processor.patch_size, error)
+  if (!add_defaults (&processor, text, mmproj, error)
+      || !vlm_gguf_require_uint (mmproj, PATCH, 1, VLM_MAX_PATCH, &processor.patch_size, error)
       || !read_scale (mmproj, &processor.downsample_factor, error)
       || !vlm_gguf_get_small (mmproj, MIN_TILES, 1, 100, &processor.min_tiles, error)
-      || !vlm_gguf_get_small (mmproj, MAX_TILES, 1, 100, &processor.max_tiles, error)
-      || !choose_filter (text, mmproj, &processor.filter, error))
+      || !vlm_gguf_get_small (mmproj, MAX_TILES, 1, 100, &processor.max_tiles, error))
     return NULL;
   mean = make_colours (mmproj, "clip.vision.image_mean", -1e6, error);
   if (!mean)

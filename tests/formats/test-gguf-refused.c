@@ -216,7 +216,7 @@ test_refused_generation (void)
     { SAMPLING, "general.sampling.temp", F32 (0xbf800000), FORMAT, "-1, expected 0..1000" },
     { SAMPLING, "general.sampling.temp", F32 (0x7fc00000), FORMAT, NULL },
     { SAMPLING, "general.sampling.temp", STRING ("hot"), FORMAT, "a string" },
-    { SAMPLING, "general.sampling.top_k", "u32:5 u32:-1", FORMAT, "-1, expected 0.." },
+    { SAMPLING, "general.sampling.top_k", "u32:4 u32:-1", FORMAT, "4294967295, expected 0.." },
     { SAMPLING, "general.sampling.top_k", F32 (0x42480000), FORMAT, "an f32" },
     { SAMPLING, "general.sampling.top_p", F32 (0x3fc00000), FORMAT, "1.5, expected 0..1" },
     { SAMPLING, "general.sampling.min_p", F32 (0x40000000), FORMAT, "2, expected 0..1" },

@@ -196,14 +196,27 @@ test_processor_3b (void)
     { "lfm2.embedding_length", U32 (2048) }, { "lfm2.attention.head_count", U32 (32) },
     { "lfm2.attention.head_count_kv", U32 (8) }, NO_MORE_KEYS };
   static const GgufKey vision[] = { { "clip.vision.projection_dim", U32 (2048) }, NO_MORE_KEYS };
+  static const GgufKey told[] = { { "clip.vision.projection_dim", U32 (2048) },
+    { "clip.vision.preproc_min_tiles", U32 (3) }, NO_MORE_KEYS };
   static const GgufTensor tensors[] = { { "token_embd.weight", 2, { 2048, 8 } },
     { "blk.0.shortconv.conv.weight", 0, { 0 } }, { "blk.2.shortconv.conv.weight", 0, { 0 } },
     NO_MORE_TENSORS };
+  static const GgufTensor first[] = { { "token_embd.weight", 2, { 2048, 8 } },
+    { "blk.0.shortconv.conv.weight", 0, { 0 } }, { "blk.2.shortconv.conv.weight", 0, { 0 } },
+    { "mm.input_norm.weight", 1, { 64 } }, NO_MORE_TENSORS };
   Seen seen;
   guint i;
 
+  /* The first one of that size has a norm, and the tiles of all others. */
+  see (&seen, text, vision, first);
+  g_assert_cmpint (seen.processor.filter, ==, VLM_FILTER_BICUBIC);
+  g_assert_cmpuint (seen.processor.min_tiles, ==, 2);
+  see (&seen, text, told, tensors);
+  g_assert_cmpuint (seen.processor.min_tiles, ==, 3);
   see (&seen, text, vision, tensors);
   g_assert_cmpint (seen.processor.filter, ==, VLM_FILTER_BICUBIC);
+  g_assert_cmpuint (seen.processor.min_tiles, ==, 1);
+  g_assert_cmpuint (seen.processor.max_tiles, ==, 10);
   /* One number of key and value heads stands for attention everywhere. */
   g_assert_cmpuint (seen.config.text.n_kv_heads, ==, 8);
   for (i = 0; i < 30; i++)
@@ -267,8 +280,11 @@ test_generation (void)
     { "general.sampling.penalty_repeat", F32 (0x3f866666) }, /* 1.05 */
     NO_MORE_KEYS };
   static const GgufKey cold[] = { { "general.sampling.temp", F32 (0) }, NO_MORE_KEYS };
-  static const GgufKey some[] = { { "general.sampling.top_k", "u32:5 u32:0" }, NO_MORE_KEYS };
+  /* 0, and what is written for it elsewhere. */
+  static const gchar *const off[] = { "u32:5 u32:0", "u32:5 u32:-1", "u32:1 u8:-1", "u32:3 u16:-40",
+    "u32:11 u64:-1" };
   Seen seen;
+  guint i;
 
   see (&seen, NULL, NULL, NULL);
   g_assert_cmpint (seen.generation.bos_id, ==, 1);
@@ -290,9 +306,13 @@ test_generation (void)
   see (&seen, cold, NULL, NULL);
   g_assert_false (seen.generation.do_sample);
   g_assert_true (seen.generation.temperature == 0);
-  see (&seen, some, NULL, NULL);
-  g_assert_false (seen.generation.do_sample);
-  g_assert_cmpint (seen.generation.top_k, ==, 0);
+  for (i = 0; i < G_N_ELEMENTS (off); i++) {
+    const GgufKey some[] = { { "general.sampling.top_k", off[i] }, NO_MORE_KEYS };
+
+    see (&seen, some, NULL, NULL);
+    g_assert_false (seen.generation.do_sample);
+    g_assert_cmpint (seen.generation.top_k, ==, 0);
+  }
 }
 
 /* Ids that the keys leave open come from where they come from in a directory. */
