@@ -33,23 +33,22 @@ add_entry (VlmTensorSource *source, VlmSafetensorsEntry *entry, guint64 data_sta
   vlm_tensor_source_add (source, &info);
 }
 
-/* Judges one file and adds its tensors. Its number in source goes to number. */
+/* Judges one file and adds its tensors. */
 static gboolean
-add_file (VlmTensorSource *source, const gchar *directory, const gchar *name, guint *number,
-    GError **error)
+add_file (VlmTensorSource *source, const gchar *directory, const gchar *name, GError **error)
 {
   g_autoptr (VlmFile) file = vlm_file_open (directory, name, error);
   g_autoptr (GArray) entries = vlm_safetensors_entries_new ();
   guint64 data_start;
-  guint i;
+  guint i, number;
 
   if (!file
       || !vlm_safetensors_read_header (file, VLM_SAFETENSORS_MAX_HEADER, VLM_SAFETENSORS_BF16,
           entries, NULL, &data_start, error))
     return FALSE;
-  *number = vlm_tensor_source_add_file (source, g_steal_pointer (&file));
+  number = vlm_tensor_source_add_file (source, g_steal_pointer (&file));
   for (i = 0; i < entries->len; i++)
-    add_entry (source, &g_array_index (entries, VlmSafetensorsEntry, i), data_start, *number);
+    add_entry (source, &g_array_index (entries, VlmSafetensorsEntry, i), data_start, number);
   return TRUE;
 }
 
@@ -60,19 +59,39 @@ is_shard_name (const gchar *name)
   return g_str_has_suffix (name, ".safetensors") && *name != '.' && !strpbrk (name, "/\\");
 }
 
-static gint
-compare_names (gconstpointer a, gconstpointer b)
+/*
+ * Where name stands among the sorted names, or would stand. Names of a file are not hashed: whoever
+ * wrote it could have chosen them to meet in one place.
+ */
+static gboolean
+find_shard (const GPtrArray *shards, const gchar *name, guint *place)
 {
-  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+  guint low = 0, high = shards->len;
+
+  while (low < high) {
+    guint middle = (low + high) / 2;
+    gint order = strcmp (name, g_ptr_array_index (shards, middle));
+
+    if (order == 0) {
+      *place = middle;
+      return TRUE;
+    }
+    if (order < 0)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  *place = low;
+  return FALSE;
 }
 
 /* The distinct file names of the weight map, sorted; borrowed from it. NULL on error. */
 static GPtrArray *
 list_shards (const VlmJson *map, GError **error)
 {
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
   g_autoptr (GPtrArray) shards = g_ptr_array_new ();
   const gchar *tensor;
+  guint place;
   json_t *value;
 
   json_object_foreach ((json_t *) map->object, tensor, value) {
@@ -81,8 +100,8 @@ list_shards (const VlmJson *map, GError **error)
           error, VLM_ERROR_FORMAT, map, tensor, value, "the plain name of a .safetensors file");
       return NULL;
     }
-    if (g_hash_table_add (seen, (gpointer) json_string_value (value)))
-      g_ptr_array_add (shards, (gpointer) json_string_value (value));
+    if (!find_shard (shards, json_string_value (value), &place))
+      g_ptr_array_insert (shards, (gint) place, (gpointer) json_string_value (value));
     if (shards->len > MAX_SHARDS) {
       g_set_error (error, VLM_ERROR, VLM_ERROR_UNSUPPORTED,
           "%s: weight_map names more than %d files", map->file, MAX_SHARDS);
@@ -94,17 +113,17 @@ list_shards (const VlmJson *map, GError **error)
         error, VLM_ERROR, VLM_ERROR_FORMAT, "%s: weight_map is empty or absent", map->file);
     return NULL;
   }
-  g_ptr_array_sort (shards, compare_names);
   return g_steal_pointer (&shards);
 }
 
-/* The map and the shards must tell the same. numbers: shard names to file numbers. */
+/* The map and the shards must tell the same. The files of source are the shards, in this order. */
 static gboolean
-check_map (const VlmTensorSource *source, const VlmJson *map, GHashTable *numbers, GError **error)
+check_map (
+    const VlmTensorSource *source, const VlmJson *map, const GPtrArray *shards, GError **error)
 {
   const gchar *tensor;
   json_t *value;
-  guint i;
+  guint i, number;
 
   for (i = 0; i < vlm_tensor_source_get_count (source); i++) {
     const VlmTensorInfo *info = vlm_tensor_source_get_nth (source, i);
@@ -120,7 +139,7 @@ check_map (const VlmTensorSource *source, const VlmJson *map, GHashTable *number
     const VlmTensorInfo *info = vlm_tensor_source_lookup (source, tensor);
     const gchar *shard = json_string_value (value);
 
-    if (!info || info->file != GPOINTER_TO_UINT (g_hash_table_lookup (numbers, shard))) {
+    if (!info || !find_shard (shards, shard, &number) || info->file != number) {
       g_set_error (error, VLM_ERROR, VLM_ERROR_FORMAT,
           "%s: tensor %s is not in %s, where the weight_map puts it, but in %s", map->file, tensor,
           shard, info ? vlm_tensor_source_get_path (source, info) : "none of the files");
@@ -134,7 +153,6 @@ static VlmTensorSource *
 open_shards (const gchar *directory, GError **error)
 {
   g_autoptr (VlmTensorSource) source = vlm_tensor_source_new ();
-  g_autoptr (GHashTable) numbers = g_hash_table_new (g_str_hash, g_str_equal);
   g_autofree gchar *file = NULL;
   g_autoptr (VlmJsonDocument) root = NULL;
   g_autoptr (GPtrArray) shards = NULL;
@@ -154,16 +172,12 @@ open_shards (const gchar *directory, GError **error)
   if (!shards)
     return NULL;
   for (i = 0; i < shards->len; i++) {
-    gchar *name = g_ptr_array_index (shards, i);
-    guint number;
-
-    if (!add_file (source, directory, name, &number, error)) {
+    if (!add_file (source, directory, g_ptr_array_index (shards, i), error)) {
       g_prefix_error (error, "%s: ", file);
       return NULL;
     }
-    g_hash_table_insert (numbers, name, GUINT_TO_POINTER (number));
   }
-  if (!vlm_tensor_source_index (source, error) || !check_map (source, &map, numbers, error))
+  if (!vlm_tensor_source_index (source, error) || !check_map (source, &map, shards, error))
     return NULL;
   return g_steal_pointer (&source);
 }
@@ -172,13 +186,12 @@ VlmTensorSource *
 vlm_safetensors_open (const gchar *directory, GError **error)
 {
   g_autoptr (VlmTensorSource) source = NULL;
-  guint number;
 
   if (!vlm_file_exists (directory, VLM_SAFETENSORS_FILE)
       && vlm_file_exists (directory, VLM_SAFETENSORS_INDEX))
     return open_shards (directory, error);
   source = vlm_tensor_source_new ();
-  if (!add_file (source, directory, VLM_SAFETENSORS_FILE, &number, error)
+  if (!add_file (source, directory, VLM_SAFETENSORS_FILE, error)
       || !vlm_tensor_source_index (source, error))
     return NULL;
   return g_steal_pointer (&source);

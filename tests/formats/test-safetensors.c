@@ -543,6 +543,65 @@ test_two_shards (void)
   fixture_directory_remove (directory);
 }
 
+/* Name number i of 512 that a plain hash, 33 times and add, cannot tell apart. */
+static gchar *
+colliding_name (guint i)
+{
+  GString *name = g_string_new (NULL);
+  guint bit;
+
+  for (bit = 0; bit < 9; bit++)
+    g_string_append (name, i >> bit & 1 ? "bB" : "c!");
+  g_string_append (name, ".safetensors");
+  return g_string_free (name, FALSE);
+}
+
+/* An index of n shards, each with a tensor of its own, which is there or not. */
+static void
+write_many_shards (const gchar *directory, guint n, gboolean whole)
+{
+  json_t *map = json_object (), *root = json_pack ("{s:o}", "weight_map", map);
+  guint i;
+
+  for (i = 0; i < n; i++) {
+    /* Neither in the order of their names nor in the opposite one. */
+    g_autofree gchar *file = colliding_name (i * 37 % n);
+    g_autofree gchar *tensor = g_strdup_printf ("t%u", i);
+    g_autofree gchar *header = g_strdup_printf ("{" T ("%s", "F32", "[1]", "[0,4]") "}", tensor);
+
+    json_object_set_new (map, tensor, json_string (file));
+    if (whole)
+      fixture_write_raw (directory, file, strlen (header), header, strlen (header), 4);
+  }
+  fixture_write_json (directory, INDEX, root);
+  json_decref (root);
+}
+
+/* As many shards as there may be, and one more. */
+static void
+test_many_shards (void)
+{
+  gchar *directory = fixture_directory_new ();
+  g_autoptr (VlmTensorSource) source = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  write_many_shards (directory, 256, TRUE);
+  source = vlm_safetensors_open (directory, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (vlm_tensor_source_get_count (source), ==, 256);
+  for (i = 0; i < 256; i++) {
+    g_autofree gchar *file = colliding_name (i * 37 % 256);
+    g_autofree gchar *tensor = g_strdup_printf ("t%u", i);
+    const VlmTensorInfo *info = vlm_tensor_source_lookup (source, tensor);
+
+    g_assert_true (g_str_has_suffix (vlm_tensor_source_get_path (source, info), file));
+  }
+  write_many_shards (directory, 257, FALSE);
+  expect_open_error (directory, VLM_ERROR_UNSUPPORTED, "weight_map names more than 256 files");
+  fixture_directory_remove (directory);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -571,5 +630,6 @@ main (int argc, char **argv)
     g_test_add_data_func (path, &indices[i], test_index);
   }
   g_test_add_func ("/safetensors/two-shards", test_two_shards);
+  g_test_add_func ("/safetensors/many-shards", test_many_shards);
   return g_test_run ();
 }
