@@ -627,6 +627,16 @@ test_convert (void)
   check_convert (CELLM_U32, VLM_WEIGHT_INT4, FALSE);
 }
 
+/* Every kind of integers as it is. */
+static void
+test_keep (void)
+{
+  CellmKind kind;
+
+  for (kind = 0; kind < CELLM_N_KINDS; kind++)
+    check_convert (kind, VLM_WEIGHT_KEEP, TRUE);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -651,5 +661,6 @@ main (int argc, char **argv)
   g_test_add_func ("/cellm/model/describe", test_describe);
   g_test_add_func ("/cellm/model/verify", test_verify);
   g_test_add_func ("/cellm/model/convert", test_convert);
+  g_test_add_func ("/cellm/model/keep", test_keep);
   return g_test_run ();
 }

@@ -519,7 +519,7 @@ test_generation_absent (void)
   g_assert_cmpint (by_text->generation.bos_id, ==, model->bos_id);
 }
 
-/* IMG-14: ids are found by text, and pictures need the token. */
+/* Ids are found by text, and pictures need the token. */
 static void
 test_image_token (void)
 {
@@ -631,7 +631,7 @@ test_tokenizer_load (void)
   g_assert_error (error, VLM_ERROR, VLM_ERROR_NOT_FOUND);
 }
 
-/* TXT-13: the text half of a model whose weights are cut or missing. */
+/* The text half of a model whose weights are cut or missing. */
 static void
 test_cut_weights (void)
 {

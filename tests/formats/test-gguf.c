@@ -53,7 +53,7 @@ static const Case cases[] = {
   { "big-endian", "GGUF u32:0x03000000 u64:0 u64:0", VLM_ERROR_UNSUPPORTED,
       "is big-endian (version 3)" },
 
-  /* GGUF-1, GGUF-6: counts. */
+  /* Counts. */
   { "many-keys", HEAD ("0", "0x1000000000000000"), VLM_ERROR_FORMAT,
       "number of keys: is 1152921504606846976, expected at most 16384" },
   { "keys-beyond-end", HEAD ("0", "16384"), VLM_ERROR_FORMAT,
@@ -64,7 +64,7 @@ static const Case cases[] = {
   { "tensors-beyond-end", HEAD ("16384", "0"), VLM_ERROR_FORMAT,
       "number of tensors: is 16384, but the file has only 8 more bytes" },
 
-  /* GGUF-1, GGUF-7: strings. */
+  /* Strings. */
   { "long-key", HEAD ("0", "1") "u64:0x8000000000000000 zeros:64", VLM_ERROR_FORMAT,
       "its name has 9223372036854775808 bytes, expected 1..1024" },
   { "key-beyond-end", HEAD ("0", "1") "u64:1000 zeros:64", VLM_ERROR_FORMAT,
@@ -88,7 +88,7 @@ static const Case cases[] = {
   { "unknown-value-type", HEAD ("0", "1") "s:k u32:13 zeros:16", VLM_ERROR_FORMAT,
       "key k: its type is 13, expected 0..12" },
 
-  /* GGUF-8, GGUF-10: arrays. */
+  /* Arrays. */
   { "array-of-2-40", HEAD ("0", "1") ARRAY ("k", "0", "0x10000000000") "zeros:10", VLM_ERROR_FORMAT,
       "key k: needs 1099511627776 bytes, but the file has only 10 more" },
   { "array-of-2-63", HEAD ("0", "1") ARRAY ("k", "0", "0x8000000000000000") "zeros:10",
@@ -104,7 +104,7 @@ static const Case cases[] = {
   { "unknown-element", HEAD ("0", "1") ARRAY ("k", "99", "1") "zeros:16", VLM_ERROR_FORMAT,
       "key k: its type is 99" },
 
-  /* GGUF-5: alignment. */
+  /* Alignment. */
   { "alignment-string", HEAD ("0", "1") "s:general.alignment u32:8 s:32", VLM_ERROR_FORMAT,
       "key general.alignment is a string, expected an integer" },
   { "alignment-0", HEAD ("0", "1") "s:general.alignment u32:4 u32:0", VLM_ERROR_FORMAT,
@@ -114,7 +114,7 @@ static const Case cases[] = {
   { "alignment-u64", HEAD ("0", "1") "s:general.alignment u32:10 u64:32", VLM_ERROR_FORMAT,
       "expected a power of two of 32 bits" },
 
-  /* Tensors. GGUF-1, GGUF-9: rank. */
+  /* Tensors: rank. */
   { "rank-0", HEAD ("1", "0") LAST ("t", "0", "u64:1", "0", "0", "32"), VLM_ERROR_FORMAT,
       "tensor t: has 0 dimensions, expected 1..4" },
   { "rank-5", HEAD ("1", "0") LAST ("t", "5", D4 " u64:1 u64:1 u64:1 u64:1", "0", "0", "32"),
@@ -123,7 +123,7 @@ static const Case cases[] = {
       "tensor t: has 9 dimensions, expected 1..4" },
   { "rank-2-31", HEAD ("1", "0") LAST ("t", "0x80000000", D4, "0", "0", "99"), VLM_ERROR_FORMAT,
       "tensor t: has 2147483648 dimensions, expected 1..4" },
-  /* GGUF-2, GGUF-3, GGUF-4: dimensions. */
+  /* Dimensions. */
   { "product-wraps",
       HEAD ("1", "0") LAST ("t", "2", "u64:0x40000000001 u64:0x400000", "0", "0", "64"),
       VLM_ERROR_FORMAT, "tensor t: its dimensions have a product beyond 2^63 - 1" },

@@ -198,25 +198,26 @@ typedef struct
   const gchar *file; /* the one that is cut */
   void (*make) (Place *place);
   gboolean (*open) (const Place *place, GError **error);
+  gsize shortest; /* what is still shorter is another file that is there by chance */
 } Kind;
 
 static const Kind kinds[] = {
-  { "safetensors", "model.safetensors", make_directory, open_containers },
-  { "config", "config.json", make_directory, open_model },
-  { "tokenizer", "tokenizer.json", make_directory, open_model },
-  { "tokenizer-config", "tokenizer_config.json", make_directory, open_model },
-  { "processor", "processor_config.json", make_directory, open_model },
-  { "generation", "generation_config.json", make_directory, open_model },
-  { "index", INDEX, make_shards, open_containers },
-  { "shard", "model-00002-of-00002.safetensors", make_shards, open_containers },
-  { "slm", "victim.slm", make_slm, open_containers },
-  { "slm-integers", "victim.slm", make_mixed_slm, open_containers },
-  { "gguf-text", GGUF_MODEL_TEXT, make_gguf, open_containers },
-  { "gguf-vision", GGUF_MODEL_VISION, make_gguf, open_containers },
-  { "gguf-directory-text", GGUF_MODEL_TEXT, make_gguf_directory, open_containers },
-  { "gguf-directory-vision", GGUF_MODEL_VISION, make_gguf_directory, open_containers },
-  { "cellm", "victim.cellm", make_cellm, open_containers },
-  { "cellm-tokenizer", "tokenizer.json", make_cellm, open_model },
+  { "safetensors", "model.safetensors", make_directory, open_containers, 0 },
+  { "config", "config.json", make_directory, open_model, 0 },
+  { "tokenizer", "tokenizer.json", make_directory, open_model, 0 },
+  { "tokenizer-config", "tokenizer_config.json", make_directory, open_model, 0 },
+  { "processor", "processor_config.json", make_directory, open_model, 0 },
+  { "generation", "generation_config.json", make_directory, open_model, 0 },
+  { "index", INDEX, make_shards, open_containers, 0 },
+  { "shard", "model-00002-of-00002.safetensors", make_shards, open_containers, 0 },
+  { "slm", "victim.slm", make_slm, open_containers, 0 },
+  { "slm-integers", "victim.slm", make_mixed_slm, open_containers, 0 },
+  { "gguf-text", GGUF_MODEL_TEXT, make_gguf, open_containers, 0 },
+  { "gguf-vision", GGUF_MODEL_VISION, make_gguf, open_containers, 0 },
+  { "gguf-directory-text", GGUF_MODEL_TEXT, make_gguf_directory, open_containers, 0 },
+  { "gguf-directory-vision", GGUF_MODEL_VISION, make_gguf_directory, open_containers, 4 },
+  { "cellm", "victim.cellm", make_cellm, open_containers, 0 },
+  { "cellm-tokenizer", "tokenizer.json", make_cellm, open_model, 0 },
 };
 
 /* Microseconds of the processor that the refusal took; most: bytes of memory. */
@@ -257,7 +258,7 @@ test_prefixes (gconstpointer data)
   g_assert_no_error (error);
   g_assert_cmpint (g_stat (victim, &status), ==, 0);
   size = status.st_size;
-  for (n = size; n > 0;) {
+  for (n = size; n > kind->shortest;) {
     gint64 spent = G_MAXINT64;
     guint trial;
 

@@ -45,23 +45,23 @@ static const Case cases[] = {
       4, -1, NULL },
   { "escapes", "{" T ("\\u0061\\n\\ud83d\\ude00\\\\", "F32", "[1]", "[0,4]") "}", 4, -1, NULL },
 
-  /* ST-1 */
-  { "st1-unknown-dtype", "{" T ("a", "X9", "[4]", "[0,1000000]") "}", 16, VLM_ERROR_FORMAT,
+  /* Types. */
+  { "unknown-dtype", "{" T ("a", "X9", "[4]", "[0,1000000]") "}", 16, VLM_ERROR_FORMAT,
       "tensor a: unknown dtype \"X9\"" },
-  { "st1-integer-dtype", "{" T ("a", "I64", "[2]", "[0,16]") "}", 16, VLM_ERROR_UNSUPPORTED,
+  { "integer-dtype", "{" T ("a", "I64", "[2]", "[0,16]") "}", 16, VLM_ERROR_UNSUPPORTED,
       "tensor a has dtype I64, expected F32, F16 or BF16" },
-  { "st1-lower-case", "{" T ("a", "f32", "[4]", "[0,16]") "}", 16, VLM_ERROR_FORMAT, "\"f32\"" },
+  { "lower-case", "{" T ("a", "f32", "[4]", "[0,16]") "}", 16, VLM_ERROR_FORMAT, "\"f32\"" },
 
-  /* ST-2, ST-3, ST-5 */
-  { "st2-span", "{" T ("a", "F32", "[32,8]", "[0,65536]") "}", 65536, VLM_ERROR_FORMAT,
+  /* Spans and shapes. */
+  { "span", "{" T ("a", "F32", "[32,8]", "[0,65536]") "}", 65536, VLM_ERROR_FORMAT,
       "tensor a: data_offsets span 65536 bytes, expected 1024 for F32 [32, 8]" },
-  { "st2-one-offset", "{" T ("a", "F32", "[4]", "[0]") "}", 16, VLM_ERROR_FORMAT,
+  { "one-offset", "{" T ("a", "F32", "[4]", "[0]") "}", 16, VLM_ERROR_FORMAT,
       "data_offsets has 1 numbers, expected 2" },
-  { "st2-no-offset", "{" T ("a", "F32", "[4]", "[]") "}", 16, VLM_ERROR_FORMAT,
+  { "no-offset", "{" T ("a", "F32", "[4]", "[]") "}", 16, VLM_ERROR_FORMAT,
       "data_offsets has 0 numbers, expected 2" },
-  { "st2-three-offsets", "{" T ("a", "F32", "[4]", "[0,16,16]") "}", 16, VLM_ERROR_FORMAT,
+  { "three-offsets", "{" T ("a", "F32", "[4]", "[0,16,16]") "}", 16, VLM_ERROR_FORMAT,
       "data_offsets has more than 2 numbers" },
-  { "st5-shape", "{" T ("a", "F32", "[4]", "[0,8]") "}", 8, VLM_ERROR_FORMAT,
+  { "shape", "{" T ("a", "F32", "[4]", "[0,8]") "}", 8, VLM_ERROR_FORMAT,
       "span 8 bytes, expected 16 for F32 [4]" },
   { "product-overflow", "{" T ("a", "F32", "[4611686018427387905,4]", "[0,16]") "}", 16,
       VLM_ERROR_FORMAT, "beyond all bounds" },
@@ -72,10 +72,10 @@ static const Case cases[] = {
   { "rank-9", "{" T ("a", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, VLM_ERROR_FORMAT,
       "shape has more than 8 numbers" },
 
-  /* ST-4 */
-  { "st4-inverted", "{" T ("a", "F32", "[4]", "[10,5]") "}", 16, VLM_ERROR_FORMAT,
+  /* Offsets. */
+  { "inverted", "{" T ("a", "F32", "[4]", "[10,5]") "}", 16, VLM_ERROR_FORMAT,
       "tensor a: data_offsets [10, 5] end before they begin" },
-  { "st4-negative", "{" T ("a", "F32", "[4]", "[-1,4]") "}", 16, VLM_ERROR_FORMAT,
+  { "negative", "{" T ("a", "F32", "[4]", "[-1,4]") "}", 16, VLM_ERROR_FORMAT,
       "integer from 0 on expected" },
   { "past-the-end", "{" T ("a", "F32", "[4]", "[0,16]") "}", 15, VLM_ERROR_FORMAT,
       "tensor a has data_offsets [0, 16], but the file holds 15" },
@@ -106,8 +106,8 @@ static const Case cases[] = {
   { "empty-within", "{" T ("a", "F32", "[2]", "[0,8]") "," T ("b", "F32", "[0]", "[4,4]") "}", 8,
       VLM_ERROR_FORMAT, "tensor b begins at 4, expected 8" },
 
-  /* ST-7 */
-  { "st7-duplicate", "{" T ("a", "F32", "[1]", "[0,4]") "," T ("a", "F32", "[1]", "[4,8]") "}", 8,
+  /* Names and nesting. */
+  { "duplicate", "{" T ("a", "F32", "[1]", "[0,4]") "," T ("a", "F32", "[1]", "[4,8]") "}", 8,
       VLM_ERROR_FORMAT, "tensor a is there twice" },
   { "duplicate-by-escape",
       "{" T ("a", "F32", "[1]", "[0,4]") "," T ("\\u0061", "F32", "[1]", "[4,8]") "}", 8,
@@ -240,7 +240,7 @@ test_header_length (void)
   expect_length_error (G_GUINT64_CONSTANT (1) << 63, "{}", "header length is 9223372036854775808");
 }
 
-/* ST-6: a sparse file, so that nothing else can be the reason. */
+/* A sparse file, so that nothing else can be the reason. */
 static void
 test_header_limit (void)
 {

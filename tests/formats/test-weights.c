@@ -288,7 +288,6 @@ test_shards (void)
   assert_vision_values (loaded);
 }
 
-/* IMG-12 */
 static void
 test_projector_norm (void)
 {
@@ -388,7 +387,7 @@ set_rows (FixtureModel *model, guint rows)
   }
 }
 
-/* TXT-2: the tensors win when the rule explains them, else the file is refused. */
+/* The tensors win when the rule explains them, else the file is refused. */
 static void
 test_feed_forward (void)
 {

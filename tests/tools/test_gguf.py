@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 
-from toolkit import GOLDEN, MODEL_TOOL, SMALL, ToolTest, caption, main, noise, run, write_rgb_png
+from toolkit import CAPTION, GOLDEN, MODEL_TOOL, SMALL, ToolTest, caption, main, noise, run, write_rgb_png
 
 MODEL = os.path.join(GOLDEN, "models", "gguf-q8_0")
 MATRIX = b"blk.1.ffn_up.weight"
@@ -15,11 +15,9 @@ NORM = b"blk.1.ffn_norm.weight"
 BLOCK = 34  # bytes of a block of Q8_0
 
 
-def find_tensors(path):
-    """Where the data of each tensor begin, by name: a second reader of the format."""
+def read_header(data):
+    """Offsets of the tensors by name, and where the header ends: a second reader of the format."""
     sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-    with open(path, "rb") as f:
-        data = f.read()
     n_tensors, n_keys = struct.unpack_from("<QQ", data, 8)
     at, offsets = 24, {}
 
@@ -46,7 +44,32 @@ def find_tensors(path):
         at += 4 + 8 * struct.unpack_from("<I", data, at)[0] + 4
         offsets[name] = struct.unpack_from("<Q", data, at)[0]
         at += 8
-    return {name: (at + 31) // 32 * 32 + offset for name, offset in offsets.items()}
+    return offsets, at
+
+
+def align(at):
+    return (at + 31) // 32 * 32
+
+
+def find_tensors(path):
+    """Where the data of each tensor begin, by name."""
+    with open(path, "rb") as f:
+        offsets, end = read_header(f.read())
+    return {name: align(end) + offset for name, offset in offsets.items()}
+
+
+def add_keys(path, keys):
+    """keys: names to numbers; an int becomes an i32, a float an f32."""
+    with open(path, "rb") as f:
+        data = f.read()
+    end = read_header(data)[1]
+    header = data[:16] + struct.pack("<Q", struct.unpack_from("<Q", data, 16)[0] + len(keys))
+    for name, value in keys.items():
+        header += struct.pack("<Q", len(name)) + name.encode()
+        header += struct.pack("<Ii", 5, value) if isinstance(value, int) else struct.pack("<If", 6, value)
+    header += data[24:end]
+    with open(path, "wb") as f:
+        f.write(header + bytes(-len(header) % 32) + data[align(end):])
 
 
 class Gguf(ToolTest):
@@ -111,6 +134,57 @@ class Gguf(ToolTest):
         write_rgb_png(picture, 96, 64, noise(3, 96 * 64 * 3))
         run(MODEL_TOOL, "convert", "--type", "f16", "--mmproj", vision, text, slm)
         self.assertEqual(caption(picture, model=slm)[0], caption(picture, model=folder)[0])
+
+
+class Sampling(ToolTest):
+    """What a file says of sampling is what a request does that says nothing."""
+
+    KEYS = {"temp": 3.0, "top_k": 10, "top_p": 0.7, "min_p": 0.45, "penalty_repeat": 1.5}
+    OPTIONS = {"temp": "temperature", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p",
+               "penalty_repeat": "repetition-penalty"}
+
+    def setUp(self):
+        super().setUp()
+        self.picture = self.path("picture.png")
+        write_rgb_png(self.picture, 64, 64, noise(3, 64 * 64 * 3))
+
+    def say(self, model, *options):
+        return run(CAPTION, "--model", model, "--precision", "exact", "--threads", "1", "--seed", "5",
+                   "--max-tokens", "24", *options, self.picture)[0]
+
+    def options(self, keys):
+        return ["--%s=%g" % (self.OPTIONS[name], value) for name, value in keys.items()]
+
+    def with_keys(self, name, keys):
+        folder = shutil.copytree(MODEL, self.path(name))
+        add_keys(glob.glob(os.path.join(folder, "model-*"))[0],
+                 {"general.sampling." + key: value for key, value in keys.items()})
+        return folder
+
+    def test_of_the_file(self):
+        wanted = self.say(MODEL, *self.options(self.KEYS))
+        self.assertEqual(self.say(self.with_keys("all", self.KEYS)), wanted)
+        self.assertNotEqual(self.say(MODEL), wanted)
+        # Each of them counts, and a request may still say otherwise.
+        for name in self.KEYS:
+            with self.subTest(name):
+                others = {key: value for key, value in self.KEYS.items() if key != name}
+                folder = self.with_keys(name, others)
+                self.assertNotEqual(self.say(folder), wanted)
+                self.assertEqual(self.say(folder, *self.options({name: self.KEYS[name]})), wanted)
+
+    def test_converted(self):
+        """They go with the model."""
+        folder, slm = self.with_keys("all", self.KEYS), self.path("m.slm")
+        run(MODEL_TOOL, "convert", "--type", "keep", folder, slm)
+        said = json.loads(run(MODEL_TOOL, "info", "--json", slm)[0])["generation"]
+        self.assertEqual((said["do_sample"], said["temperature"], said["top_k"], said["top_p"], said["min_p"],
+                          said["repetition_penalty"]), (True, 3, 10, 0.7, 0.45, 1.5))
+        self.assertEqual(self.say(slm), self.say(folder))
+
+    def test_off(self):
+        self.assertEqual(self.say(self.with_keys("off", {"temp": 3.0, "top_k": -1})),
+                         self.say(MODEL, "--temperature=3"))
 
 
 if __name__ == "__main__":
