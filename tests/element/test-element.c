@@ -373,6 +373,28 @@ test_segment (void)
   fixture_free (f);
 }
 
+/* The caps say 10 frames a second, the timestamps 20: the timestamps count. */
+static void
+test_wrong_rate (void)
+{
+  Fixture *f = fixture_new ("mode", "sync", "interval", "300000000", "prompt", "P", NULL);
+  GstBuffer *out;
+  guint i;
+
+  for (i = 0; i < 13; i++)
+    g_assert_cmpint (
+        gst_harness_push (f->h, fixture_make_frame (i * FRAME_DURATION / 2, i)), ==, GST_FLOW_OK);
+  g_assert_cmpuint (scripted_count_done (), ==, 3);
+  for (i = 0; i < 13; i++) {
+    out = gst_harness_pull (f->h);
+    g_assert_cmpuint (GST_BUFFER_PTS (out), ==, i * FRAME_DURATION / 2);
+    g_assert_cmpstr (get_caption (out), ==, i < 6 ? "P 0" : i < 12 ? "P 6" : "P 12");
+    gst_buffer_unref (out);
+  }
+
+  fixture_free (f);
+}
+
 /* Size and format may change between a frame that waits and the next. */
 static void
 test_caps_change (void)
@@ -482,6 +504,7 @@ main (int argc, char **argv)
   scripted_add_test ("/element/flush/async", test_flush_async);
   scripted_add_test ("/element/eos", test_eos);
   scripted_add_test ("/element/segment", test_segment);
+  scripted_add_test ("/element/wrong-rate", test_wrong_rate);
   scripted_add_test ("/element/caps-change", test_caps_change);
   scripted_add_test ("/element/no-timestamps", test_no_timestamps);
   scripted_add_test ("/element/short-buffer", test_short_buffer);
