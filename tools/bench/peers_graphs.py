@@ -132,7 +132,8 @@ def quantise_onnx(folder):
         quantize_dynamic(source, os.path.join(folder, name + "-dynamic8.onnx"), per_channel=True,
                          weight_type=QuantType.QInt8, extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT})
         for bits in (4, 8):
-            made = MatMulNBitsQuantizer(onnx.load(source), block_size=32, is_symmetric=True, accuracy_level=4, bits=bits)
+            made = MatMulNBitsQuantizer(onnx.load(source), block_size=32, is_symmetric=True, accuracy_level=4,
+                                        bits=bits)
             made.process()
             made.model.save_model_to_file(os.path.join(folder, "%s-blocks%d.onnx" % (name, bits)), False)
 

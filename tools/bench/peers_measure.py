@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 
+import peers_table
 from peers_table import OURS
 
 PROMPT = "Describe this picture in one sentence."
@@ -71,7 +72,8 @@ class Ours:
                      prompt_tokens=found["prompt_tokens"], answer_tokens=found["answer_tokens"],
                      decoded_tokens=found["answer_tokens"] - 1)
         stages = {"vision": "vision", "prefill": "prefill", "decode": "token", "frame to caption": "total"}
-        more = {"decode": {"token_bytes": found["token_bytes"]}, "frame to caption": {"peak_bytes": found["peak_bytes"]}}
+        more = {"decode": {"token_bytes": found["token_bytes"]},
+                "frame to caption": {"peak_bytes": found["peak_bytes"]}}
         return [(stage, self.name, shape, found[key], dict(more.get(stage, {}), file=self.file))
                 for stage, key in stages.items()]
 
@@ -84,7 +86,8 @@ class OursFromStart:
 
     def __init__(self, setup, label, model, file):
         self.setup, self.name, self.model, self.file = setup, "%s, %s" % (OURS, label), model, file
-        out = subprocess.run([setup.tool("vlm-model"), "info", "--json", model], check=True, stdout=subprocess.PIPE).stdout
+        out = subprocess.run([setup.tool("vlm-model"), "info", "--json", model], check=True,
+                             stdout=subprocess.PIPE).stdout
         info = json.loads(out)
         self.patches_a_token = info["projector"]["downsample_factor"] ** 2
         self.shape = {"%s_%s" % (part, name): info[part][key] for part in ("text", "vision")
@@ -93,8 +96,8 @@ class OursFromStart:
     def measure(self):
         setup = self.setup
         _, errors, seconds, peak = setup.run([
-            setup.tool("vlm-caption"), "--timings", "--tiling", "off", "-t", "0", "-n", str(setup.tokens), "-p", PROMPT, "-j",
-            str(setup.threads), "--model", self.model, setup.picture])
+            setup.tool("vlm-caption"), "--timings", "--tiling", "off", "-t", "0", "-n", str(setup.tokens), "-p", PROMPT,
+            "-j", str(setup.threads), "--model", self.model, setup.picture])
         prompt, image, answer = map(int, COUNTS.search(errors).groups())
         shape = dict(self.shape, threads=setup.threads, image_tokens=image, patches=image * self.patches_a_token,
                      prompt_tokens=prompt, answer_tokens=answer)
@@ -112,8 +115,8 @@ class LlamaBench:
 
     def run(self, *args):
         program = os.path.join(self.setup.llama, "llama-bench")
-        out, _, _, _ = self.setup.run([program, "-m", self.model, "-t", str(self.setup.threads), "-r", "1", "-o", "json",
-                                    *map(str, args)])
+        out, _, _, _ = self.setup.run([program, "-m", self.model, "-t", str(self.setup.threads), "-r", "1", "-o",
+                                       "json", *map(str, args)])
         return json.loads(out)[0]
 
     def measure(self):
@@ -129,8 +132,10 @@ class LlamaBench:
                  decode["avg_ns"] / 1e9 / decode["n_gen"], {"token_bytes": self.facts["token_bytes"], "file": "gguf"})]
 
 
-MTMD = {"vision": r"mtmd batch encoding done in (\d+) ms", "image_tokens": r"decoding image batch 1/1, n_tokens_batch = (\d+)",
-        "prompt": r"prompt eval time =\s*([\d.]+) ms /\s*(\d+) tokens", "eval": r"  eval time =\s*([\d.]+) ms /\s*(\d+) runs",
+MTMD = {"vision": r"mtmd batch encoding done in (\d+) ms",
+        "image_tokens": r"decoding image batch 1/1, n_tokens_batch = (\d+)",
+        "prompt": r"prompt eval time =\s*([\d.]+) ms /\s*(\d+) tokens",
+        "eval": r"  eval time =\s*([\d.]+) ms /\s*(\d+) runs",
         "threads": r"threadpool init, n_threads = (\d+)", "load": r"  load time =\s*([\d.]+) ms"}
 
 
@@ -144,8 +149,8 @@ class LlamaMtmd:
         setup = self.setup
         program = os.path.join(setup.llama, "llama-mtmd-cli")
         _, errors, seconds, peak = setup.run([
-            program, "-m", self.model, "--mmproj", self.mmproj, "--image", setup.picture, "-p", PROMPT, "-n", str(setup.tokens),
-            "-t", str(setup.threads), "--temp", "0", "-c", "512", "--perf", "-lv", "4"])
+            program, "-m", self.model, "--mmproj", self.mmproj, "--image", setup.picture, "-p", PROMPT, "-n",
+            str(setup.tokens), "-t", str(setup.threads), "--temp", "0", "-c", "512", "--perf", "-lv", "4"])
         found = {key: re.search(pattern, errors) for key, pattern in MTMD.items()}
         missing = [key for key, match in found.items() if match is None]
         if missing:
@@ -203,7 +208,8 @@ def measure_all(contestants, runs, pause):
     for run in range(runs):
         for contestant in contestants:
             for stage, name, shape, seconds, more in contestant.measure():
-                entry = records.setdefault((stage, name), dict(stage=stage, name=name, shape=shape, runs=[], parts="all"))
+                entry = records.setdefault((stage, name), {
+                    "stage": stage, "name": name, "shape": shape, "runs": [], "parts": peers_table.WHOLE})
                 if entry["shape"] != shape:
                     raise Failed("%s: %s changed from %s to %s" % (stage, name, entry["shape"], shape))
                 entry["runs"].append(seconds)

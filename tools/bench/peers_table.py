@@ -27,7 +27,7 @@ class NotComparable(Exception):
 
 
 def record(stage, name, shape, runs, parts=WHOLE, **more):
-    """One contestant's figures for one stage. shape: what STAGES asks for, as the contestant tells it; runs: seconds."""
+    """One contestant's figures for a stage. shape: what STAGES asks for, as the contestant tells it; runs: seconds."""
     return dict(stage=stage, name=name, shape=dict(shape), runs=list(runs), parts=parts, **more)
 
 
@@ -91,7 +91,7 @@ def times(ratio):
 
 def markdown(rows):
     """The fastest contestant of each stage that is not ours is in bold."""
-    lines = ["| stage | contestant | parts | median, ms | range | weights read a token | of our time | of ours, same file |",
+    lines = ["| stage | contestant | parts | median, ms | range | weights a token | of our time | of ours, same file |",
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for row in rows:
         best = best_peer(rows, row["stage"])

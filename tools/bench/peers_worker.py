@@ -20,6 +20,7 @@ import numpy as np
 
 LAYER = re.compile(r"layers\.(\d+)[./]")
 PATCHES, PATCH_VALUES = 1024, 768
+ONNX_FORMS = (("dynamic8", "dynamic int8"), ("blocks8", "8-bit blocks"), ("blocks4", "4-bit blocks"))
 GROUPS = (32, 64)  # of OpenVINO's activations
 MOST_DISTANT = 1e-3  # relative, of the floats' features from the engine's
 
@@ -98,9 +99,10 @@ def graphs_of(kind, work):
     if kind == "onnx":
         return [(Onnx, "%s/onnx/%s-%s.onnx" % (work, graph, form), None, "ONNX Runtime, " + label)
                 for graph in ("tower", "decoder")
-                for form, label in (("dynamic8", "dynamic int8"), ("blocks8", "8-bit blocks"), ("blocks4", "4-bit blocks"))
+                for form, label in ONNX_FORMS
                 if (graph, form) != ("tower", "blocks4")]
-    return [(OpenVino, "%s/openvino/%s-%s.xml" % (work, graph, form), group, "OpenVINO, %s, groups of %d" % (form, group))
+    return [(OpenVino, "%s/openvino/%s-%s.xml" % (work, graph, form), group,
+             "OpenVINO, %s, groups of %d" % (form, group))
             for graph in ("tower", "decoder") for form in ("int8", "int4") for group in GROUPS
             if (graph, form) != ("tower", "int4")]
 
@@ -161,4 +163,8 @@ def check_tower(path, dump):
 
 
 if __name__ == "__main__":
-    {"gguf": describe_gguf, "check": check_tower}.get(sys.argv[1], lambda *args: serve(sys.argv[1], *args))(*sys.argv[2:])
+    others = {"gguf": describe_gguf, "check": check_tower}
+    if sys.argv[1] in others:
+        others[sys.argv[1]](*sys.argv[2:])
+    else:
+        serve(*sys.argv[1:])
