@@ -663,16 +663,6 @@ test_keep (void)
   }
 }
 
-/* Every kind of integers as it is. */
-static void
-test_keep (void)
-{
-  CellmKind kind;
-
-  for (kind = CELLM_I8; kind < CELLM_N_KINDS; kind++)
-    check_convert (kind, VLM_WEIGHT_KEEP, TRUE);
-}
-
 int
 main (int argc, char **argv)
 {
