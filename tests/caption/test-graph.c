@@ -110,6 +110,82 @@ test_cancelled (void)
   g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
 }
 
+/* Nothing is left of a cancelled output, and nobody waits for ever. */
+static void
+check_cancelled (gboolean good, const gchar *path, GError **error)
+{
+  if (!good) {
+    g_assert_error (*error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+    g_clear_error (error);
+  }
+  g_assert_cmpint (good, ==, g_remove (path) == 0);
+}
+
+static gpointer
+cancel_soon (gpointer cancellable)
+{
+  g_usleep ((gulong) g_test_rand_int_range (0, 60000));
+  g_cancellable_cancel (cancellable);
+  return NULL;
+}
+
+static void
+test_cancelled_early (void)
+{
+  VlmCaption cue = { .end = GST_SECOND, .text = (gchar *) "A text" };
+  g_autoptr (GPtrArray) cues = g_ptr_array_new ();
+  g_autofree gchar *outputs = g_build_filename (folder, "outputs", NULL);
+  g_autofree gchar *path = g_build_filename (outputs, "cancelled.mkv", NULL);
+
+  g_ptr_array_add (cues, &cue);
+  g_assert_cmpint (g_mkdir (outputs, 0777), ==, 0);
+  for (guint i = 0; i < 60; i++) {
+    g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+    GThread *thread = g_thread_new ("cancel", cancel_soon, cancellable);
+    g_autoptr (GError) error = NULL;
+
+    if (i % 3 == 0)
+      check_cancelled (vlm_mux_mkv (uri, cues, path, cancellable, &error), path, &error);
+    else if (i % 3 == 1)
+      check_cancelled (vlm_burn (uri, cues, path, cancellable, &error), path, &error);
+    else
+      check_cancelled (vlm_cut_clip (uri, 0, GST_SECOND, path, cancellable, &error), path, &error);
+    g_thread_join (thread);
+  }
+  /* No temporary files either: the folder is empty. */
+  g_assert_cmpint (g_rmdir (outputs), ==, 0);
+}
+
+/* Takes its time when the run is over already. */
+static gboolean
+cancel_and_copy (VlmGraph *graph, GstPad *stream, const GstCaps *caps, GError **error)
+{
+  gboolean good;
+
+  g_cancellable_cancel (graph->user_data);
+  g_usleep (500000);
+  good = vlm_graph_copy (graph, stream, caps, error);
+  g_assert_cmpint (GST_STATE_TARGET (graph->pipeline), ==, GST_STATE_PLAYING);
+  return good;
+}
+
+/* A stream that is being linked is linked before anything stops; no other one begins to be. */
+static void
+test_cancelled_while_linking (void)
+{
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GError) error = NULL;
+  g_autoptr (VlmGraph) graph = vlm_graph_new (uri, "matroskamux", output, &error);
+
+  g_assert_no_error (error);
+  graph->add_stream = cancel_and_copy;
+  graph->user_data = cancellable;
+  g_assert_false (vlm_graph_run (graph, cancellable, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_assert_true (vlm_graph_is_stopping (graph));
+  g_assert_false (vlm_graph_begin_change (graph));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -126,6 +202,8 @@ main (int argc, char **argv)
   g_test_add_func ("/caption/graph/refusal", test_refusal);
   g_test_add_func ("/caption/graph/missing-muxer", test_missing_muxer);
   g_test_add_func ("/caption/graph/cancelled", test_cancelled);
+  g_test_add_func ("/caption/graph/cancelled-early", test_cancelled_early);
+  g_test_add_func ("/caption/graph/cancelled-while-linking", test_cancelled_while_linking);
   result = g_test_run ();
   g_remove (input);
   g_remove (output);

@@ -6,11 +6,13 @@ import io
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import signal
 import sqlite3
 import subprocess
+import time
 
 from media import (H264, PLAIN, Sheet, caption, colours, ffmpeg, picture, probe, read_db, read_jsonl, read_srt,
                    scenes, start, turn)
@@ -422,6 +424,43 @@ class Stopped(OptionTest):
     def test_without_a_store(self):
         _, errors = self.interrupt(signal.SIGINT, "--fps", "25", self.video(names=NAMES * 4))
         self.assertIn("Interrupted. The next run begins anew", errors)
+
+    def interrupt_output(self, stream, line, *args):
+        """Sends SIGINT soon after such a line; returns the exit code."""
+        process = start(*args)
+        while line not in (found := getattr(process, stream).readline()):
+            self.assertTrue(found, "ended without %r" % line)
+        time.sleep(random.uniform(0, 0.08))
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertFalse([name for name in os.listdir(self.path()) if ".tmp" in name], errors)
+        return process.returncode
+
+    def check_output(self, out, expected, *args):
+        """Whenever a video is interrupted that is being made, nothing of it is left."""
+        interrupted = 0
+        for _ in range(20):
+            code = self.interrupt_output(*args)
+            if os.path.exists(out):
+                os.unlink(out)
+            else:
+                self.assertIn(code, expected)
+                interrupted += code == 130
+        self.assertGreater(interrupted, 0)
+
+    def test_interrupt_outputs(self):
+        sound = ("-f", "lavfi", "-i", "sine=duration=120")
+        video = self.video(seconds=40, inputs=sound)
+        for option, name in (("--mkv", "o.mkv"), ("--burn", "o.mp4")):
+            with self.subTest(option):
+                out = self.path(name)
+                self.check_output(out, (130,), "stderr", b"Making", "--every", "1s", "--to", "1s", option, out, video)
+
+    def test_interrupt_clip(self):
+        video, db, out = self.video(names=["red"], seconds=120), self.path("o.db"), self.path("o.mkv")
+        caption("--every", "60s", "--db", db, video)
+        # Before cutting begins the signal itself ends the program.
+        self.check_output(out, (130, -signal.SIGINT), "stdout", b"red", "search", db, "red", "--clip", "1", out)
 
 
 class Progress(OptionTest):

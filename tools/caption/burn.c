@@ -74,26 +74,30 @@ set_quality (GstElement *encoder)
   }
 }
 
+#define MAX_ELEMENTS 10
+
 /* Elements one behind the other; the first one's sink and the last one's source are left open. */
 typedef struct
 {
   VlmGraph *graph;
-  GstElement *first, *last;
+  GstElement *elements[MAX_ELEMENTS];
+  guint n;
 } Chain;
 
 static gboolean
 append (Chain *chain, GstElement *element, GError **error)
 {
+  GstElement *last = chain->n > 0 ? chain->elements[chain->n - 1] : NULL;
+
   if (element == NULL)
     return FALSE;
-  if (chain->first == NULL) {
-    chain->first = element;
-  } else if (!gst_element_link_pads (chain->last, "src", element, NULL)) {
+  if (last != NULL && !gst_element_link_pads (last, "src", element, NULL)) {
     g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_NEGOTIATION, "cannot link %s to %s",
-        GST_OBJECT_NAME (chain->last), GST_OBJECT_NAME (element));
+        GST_OBJECT_NAME (last), GST_OBJECT_NAME (element));
     return FALSE;
   }
-  chain->last = element;
+  g_assert (chain->n < MAX_ELEMENTS);
+  chain->elements[chain->n++] = element;
   return TRUE;
 }
 
@@ -109,7 +113,7 @@ append_new (Chain *chain, const gchar *factory, GError **error)
 static gboolean
 append_muxer (Chain *chain, const gchar *pad_name, GError **error)
 {
-  g_autoptr (GstPad) source = gst_element_get_static_pad (chain->last, "src");
+  g_autoptr (GstPad) source = gst_element_get_static_pad (chain->elements[chain->n - 1], "src");
   g_autoptr (GstPad) sink = gst_element_request_pad_simple (chain->graph->muxer, pad_name);
 
   if (pad_name[0] == 'v')
@@ -125,8 +129,10 @@ decode_into (Chain *chain, GstPad *stream, GError **error)
 
   if (decoder == NULL)
     return FALSE;
-  g_signal_connect (decoder, "pad-added", G_CALLBACK (vlm_graph_link_first), chain->first);
-  gst_bin_sync_children_states (GST_BIN (chain->graph->pipeline));
+  g_signal_connect (decoder, "pad-added", G_CALLBACK (vlm_graph_link_first), chain->elements[0]);
+  for (guint i = chain->n; i > 0; i--)
+    gst_element_sync_state_with_parent (chain->elements[i - 1]);
+  gst_element_sync_state_with_parent (decoder);
   return vlm_graph_link_element (chain->graph, stream, decoder, error);
 }
 
@@ -183,7 +189,7 @@ append_encoder (Chain *chain, const Burn *burn, GError **error)
 static gboolean
 burn_video (VlmGraph *graph, GstPad *stream, Burn *burn, GError **error)
 {
-  Chain chain = { graph, NULL, NULL };
+  Chain chain = { .graph = graph };
 
   return append_drawing (&chain, burn, error) && append_encoder (&chain, burn, error)
       && append_muxer (&chain, "video_%u", error) && decode_into (&chain, stream, error);
@@ -192,7 +198,7 @@ burn_video (VlmGraph *graph, GstPad *stream, Burn *burn, GError **error)
 static gboolean
 encode_audio (VlmGraph *graph, GstPad *stream, GError **error)
 {
-  Chain chain = { graph, NULL, NULL };
+  Chain chain = { .graph = graph };
   GstElement *encoder;
 
   if (append_new (&chain, "audioconvert", error) == NULL

@@ -5,12 +5,14 @@
 #include <gst/app/gstappsrc.h>
 #include <string.h>
 
-/* How long the video waits for the first text; far longer than that takes. */
+/* How long the video waits for the first text, far longer than that takes, and how often it looks up. */
 #define WAIT (10 * G_TIME_SPAN_SECOND)
+#define LOOK_INTERVAL (50 * G_TIME_SPAN_MILLISECOND)
 
 /* Shared by the probes that use it. */
 typedef struct
 {
+  VlmGraph *graph;
   GstAppSrc *source;
   const GPtrArray *cues;
   VlmCueText text;
@@ -93,8 +95,8 @@ wait_for_text (Feed *feed)
   gint64 until = g_get_monotonic_time () + WAIT;
 
   g_mutex_lock (&feed->lock);
-  while (!feed->arrived && g_cond_wait_until (&feed->cond, &feed->lock, until)) {
-  }
+  while (!feed->arrived && g_get_monotonic_time () < until && !vlm_graph_is_stopping (feed->graph))
+    g_cond_wait_until (&feed->cond, &feed->lock, g_get_monotonic_time () + LOOK_INTERVAL);
   g_mutex_unlock (&feed->lock);
 }
 
@@ -132,6 +134,7 @@ vlm_cue_source_add (
     return FALSE;
   gst_element_sync_state_with_parent (source);
   feed = g_atomic_rc_box_new0 (Feed);
+  feed->graph = graph;
   feed->source = gst_object_ref (GST_APP_SRC (source));
   feed->cues = cues;
   feed->text = text;

@@ -25,9 +25,9 @@ make_wait (VlmGraph *graph, GstPad *stream)
   gulong id = gst_pad_add_probe (stream, GST_PAD_PROBE_TYPE_BLOCK_DOWNSTREAM, hold, NULL, NULL);
 
   g_object_set_data (G_OBJECT (stream), "vlm-hold", GSIZE_TO_POINTER (id));
-  g_mutex_lock (&graph->lock);
+  g_rec_mutex_lock (&graph->lock);
   g_ptr_array_add (graph->waiting, gst_object_ref (stream));
-  g_mutex_unlock (&graph->lock);
+  g_rec_mutex_unlock (&graph->lock);
 }
 
 /* Links from to the multiqueue. Returns the pad behind it (transfer full), NULL with an error. */
@@ -130,11 +130,15 @@ add_stream (VlmGraph *graph, GstPad *pad, const GstCaps *caps)
 static void
 on_demuxed (GstElement *demuxer, GstPad *pad, gpointer user_data)
 {
+  VlmGraph *graph = user_data;
   g_autoptr (GstCaps) caps = gst_pad_get_current_caps (pad);
 
   if (caps == NULL)
     caps = gst_pad_query_caps (pad, NULL);
-  open_pad (user_data, pad, caps);
+  if (!vlm_graph_begin_change (graph))
+    return;
+  open_pad (graph, pad, caps);
+  vlm_graph_end_change (graph);
 }
 
 static void
@@ -142,8 +146,11 @@ on_no_more_pads (GstElement *demuxer, gpointer user_data)
 {
   VlmGraph *graph = user_data;
 
+  if (!vlm_graph_begin_change (graph))
+    return;
   if (g_atomic_int_dec_and_test (&graph->pending))
     vlm_graph_all_there (graph);
+  vlm_graph_end_change (graph);
 }
 
 /* A new demuxer for such caps, not yet in the pipeline; NULL: there is none. */
@@ -190,17 +197,25 @@ on_type (GstElement *typefind, guint probability, GstCaps *caps, gpointer user_d
   VlmGraph *graph = user_data;
   g_autoptr (GstPad) pad = gst_element_get_static_pad (typefind, "src");
 
+  if (!vlm_graph_begin_change (graph))
+    return;
   open_pad (graph, pad, caps);
   /* An elementary stream is all that there is. */
   if (g_atomic_int_get (&graph->pending) == 0)
     vlm_graph_all_there (graph);
+  vlm_graph_end_change (graph);
 }
 
 /* A demuxer that does not say when it has found all streams: it has been looking for long enough. */
 static void
 on_full (GstElement *queue, gpointer user_data)
 {
-  vlm_graph_all_there (user_data);
+  VlmGraph *graph = user_data;
+
+  if (!vlm_graph_begin_change (graph))
+    return;
+  vlm_graph_all_there (graph);
+  vlm_graph_end_change (graph);
 }
 
 GstElement *

@@ -90,10 +90,37 @@ vlm_graph_watch (VlmGraph *graph, GstPad *pad)
   gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_DATA_DOWNSTREAM, count_passing, graph, NULL);
 }
 
+gboolean
+vlm_graph_is_stopping (VlmGraph *graph)
+{
+  gboolean stopping;
+
+  g_rec_mutex_lock (&graph->lock);
+  stopping = graph->stopping;
+  g_rec_mutex_unlock (&graph->lock);
+  return stopping;
+}
+
+gboolean
+vlm_graph_begin_change (VlmGraph *graph)
+{
+  g_rec_mutex_lock (&graph->lock);
+  if (!graph->stopping)
+    return TRUE;
+  g_rec_mutex_unlock (&graph->lock);
+  return FALSE;
+}
+
+void
+vlm_graph_end_change (VlmGraph *graph)
+{
+  g_rec_mutex_unlock (&graph->lock);
+}
+
 static void
 let_go (VlmGraph *graph)
 {
-  g_mutex_lock (&graph->lock);
+  g_rec_mutex_lock (&graph->lock);
   for (guint i = 0; i < graph->waiting->len; i++) {
     GstPad *stream = g_ptr_array_index (graph->waiting, i);
 
@@ -101,7 +128,21 @@ let_go (VlmGraph *graph)
         stream, GPOINTER_TO_SIZE (g_object_get_data (G_OBJECT (stream), "vlm-hold")));
   }
   g_ptr_array_set_size (graph->waiting, 0);
-  g_mutex_unlock (&graph->lock);
+  g_rec_mutex_unlock (&graph->lock);
+}
+
+/*
+ * Stopping an element waits for its threads. One that is starting another element meanwhile would in
+ * turn wait for the lock of that one's state: such changes have to end first, and no more may begin.
+ */
+static void
+stop (VlmGraph *graph)
+{
+  g_rec_mutex_lock (&graph->lock);
+  graph->stopping = TRUE;
+  g_rec_mutex_unlock (&graph->lock);
+  let_go (graph);
+  gst_element_set_state (graph->pipeline, GST_STATE_NULL);
 }
 
 void
@@ -160,7 +201,7 @@ vlm_graph_new (const gchar *uri, const gchar *muxer, const gchar *location, GErr
   graph->patience = PATIENCE;
   graph->pipeline = gst_pipeline_new (NULL);
   graph->waiting = g_ptr_array_new_with_free_func (gst_object_unref);
-  g_mutex_init (&graph->lock);
+  g_rec_mutex_init (&graph->lock);
   if (build (graph, muxer, location, error))
     return graph;
   vlm_graph_free (graph);
@@ -170,12 +211,11 @@ vlm_graph_new (const gchar *uri, const gchar *muxer, const gchar *location, GErr
 void
 vlm_graph_free (VlmGraph *graph)
 {
-  let_go (graph);
-  gst_element_set_state (graph->pipeline, GST_STATE_NULL);
+  stop (graph);
   gst_clear_object (&graph->video);
   gst_object_unref (graph->pipeline);
   g_ptr_array_unref (graph->waiting);
-  g_mutex_clear (&graph->lock);
+  g_rec_mutex_clear (&graph->lock);
   g_free (graph->missing);
   g_free (graph->uri);
   g_free (graph);
@@ -261,8 +301,7 @@ vlm_graph_run (VlmGraph *graph, GCancellable *cancellable, GError **error)
   good = wait_for_end (graph, cancellable, error);
   if (!good)
     g_prefix_error (error, "%s: ", graph->uri);
-  /* The file is closed now. */
-  let_go (graph);
-  gst_element_set_state (graph->pipeline, GST_STATE_NULL);
+  /* Closes the file. */
+  stop (graph);
   return good;
 }

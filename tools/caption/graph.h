@@ -43,16 +43,17 @@ struct _VlmGraph
 
   /* For graph*.c alone. */
   gchar *uri;
-  GstElement *queue;  /* the multiqueue */
-  gint passed;        /* atomic: what came by, to see that something moves */
-  gint frames;        /* atomic: frames of video that the muxer got */
-  gint begun;         /* atomic: origin is known */
-  gint sought;        /* atomic: seek has been called */
-  gint failed;        /* atomic: an error is on its way */
-  gchar *missing;     /* what a plugin is missing for; NULL: nothing */
-  gint pending;       /* atomic: demuxers that may have more streams */
-  gint ready;         /* atomic: all streams are there */
-  GMutex lock;        /* of what follows */
+  GstElement *queue; /* the multiqueue */
+  gint passed;       /* atomic: what came by, to see that something moves */
+  gint frames;       /* atomic: frames of video that the muxer got */
+  gint begun;        /* atomic: origin is known */
+  gint sought;       /* atomic: seek has been called */
+  gint failed;       /* atomic: an error is on its way */
+  gchar *missing;    /* what a plugin is missing for; NULL: nothing */
+  gint pending;      /* atomic: demuxers that may have more streams */
+  gint ready;        /* atomic: all streams are there */
+  GRecMutex lock;    /* of what follows, and of adding and starting elements in streaming threads */
+  gboolean stopping; /* nothing may be added any more */
   GPtrArray *waiting; /* pads of streams that wait */
 };
 
@@ -119,7 +120,16 @@ GstClockTime vlm_buffer_running_time (GstPad *pad, GstBuffer *buffer);
 GstClockTime vlm_buffer_stream_time (GstPad *pad, GstBuffer *buffer);
 GstClockTime vlm_buffer_decode_time (GstPad *pad, GstBuffer *buffer);
 
-/* Of graph.c, for graph-demux.c: lets what passes at the pad count as a sign of life. */
+/* Whether the run is over, and its threads are waited for: what they wait for may never come. */
+gboolean vlm_graph_is_stopping (VlmGraph *graph);
+
+/*
+ * Of graph.c, for graph-demux.c: to be called around whatever a streaming thread adds to the graph or
+ * starts in it. Stopping waits for the end of that, and FALSE says that it is too late to begin.
+ */
+gboolean vlm_graph_begin_change (VlmGraph *graph);
+void vlm_graph_end_change (VlmGraph *graph);
+/* The same: lets what passes at the pad count as a sign of life. */
 void vlm_graph_watch (VlmGraph *graph, GstPad *pad);
 /* The same: ends the run; from any thread. (transfer full) of error */
 void vlm_graph_fail (VlmGraph *graph, GError *error);

@@ -2,10 +2,12 @@
 
 #include "search.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <glib-unix.h>
 #include <jansson.h>
 
 #include "../caption.h"
@@ -33,6 +35,7 @@ typedef struct
   gint limit;
   gint clip;           /* number of the hit that is cut out; 0: none */
   const gchar *output; /* where to */
+  gint signal;         /* that cutting was ended by; 0: none */
 } Search;
 
 /* ---- The command line ---------------------------------------------------------------------- */
@@ -204,8 +207,89 @@ print_hits (const Search *search, const GPtrArray *hits, GError **error)
   return output_flush (error);
 }
 
+/* ---- Cutting ------------------------------------------------------------------------------- */
+
+typedef struct
+{
+  const VlmCaption *hit;
+  const gchar *output;
+  GMainLoop *loop;
+  GCancellable *cancellable;
+  gint signal;
+  GError *error;
+} Cut;
+
 static gboolean
-cut_hit (const Search *search, const GPtrArray *hits, GError **error)
+end_loop (gpointer loop)
+{
+  g_main_loop_quit (loop);
+  return G_SOURCE_REMOVE;
+}
+
+static gpointer
+cut (gpointer data)
+{
+  Cut *self = data;
+  const VlmCaption *hit = self->hit;
+
+  vlm_cut_clip (hit->uri, hit->pts, hit->end, self->output, self->cancellable, &self->error);
+  g_idle_add (end_loop, self->loop);
+  return NULL;
+}
+
+/* No second one is needed: the loop ends when what was written is away. */
+static gboolean
+stop_by_signal (Cut *self, gint number)
+{
+  self->signal = number;
+  g_cancellable_cancel (self->cancellable);
+  return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+stop_by_interrupt (gpointer data)
+{
+  return stop_by_signal (data, SIGINT);
+}
+
+static gboolean
+stop_by_terminate (gpointer data)
+{
+  return stop_by_signal (data, SIGTERM);
+}
+
+static gboolean
+stop_by_hangup (gpointer data)
+{
+  return stop_by_signal (data, SIGHUP);
+}
+
+/* In a thread, while this one listens to signals, so that they leave no half file behind. */
+static gboolean
+cut_clip (Search *search, const VlmCaption *hit, GError **error)
+{
+  Cut self = { hit, search->output, g_main_loop_new (NULL, FALSE), g_cancellable_new (), 0, NULL };
+  guint sources[] = { g_unix_signal_add (SIGINT, stop_by_interrupt, &self),
+    g_unix_signal_add (SIGTERM, stop_by_terminate, &self),
+    g_unix_signal_add (SIGHUP, stop_by_hangup, &self) };
+  GThread *thread = g_thread_new ("cut", cut, &self);
+  guint i;
+
+  g_main_loop_run (self.loop);
+  g_thread_join (thread);
+  for (i = 0; i < G_N_ELEMENTS (sources); i++)
+    g_source_remove (sources[i]);
+  g_main_loop_unref (self.loop);
+  g_object_unref (self.cancellable);
+  search->signal = self.signal;
+  if (self.error == NULL)
+    return TRUE;
+  g_propagate_error (error, self.error);
+  return FALSE;
+}
+
+static gboolean
+cut_hit (Search *search, const GPtrArray *hits, GError **error)
 {
   const VlmCaption *hit;
 
@@ -222,12 +306,12 @@ cut_hit (const Search *search, const GPtrArray *hits, GError **error)
         "--clip is %d, which is a picture: %s", search->clip, hit->input);
     return FALSE;
   }
-  return vlm_cut_clip (hit->uri, hit->pts, hit->end, search->output, NULL, error);
+  return cut_clip (search, hit, error);
 }
 
 /* Returns the number of hits, or -1 with an error. */
 static gint
-run (const Search *search, GError **error)
+run (Search *search, GError **error)
 {
   g_autoptr (GHashTable) cache =
       g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_ptr_array_unref);
@@ -260,7 +344,7 @@ vlm_search (int argc, char **argv)
 
     if (n == 0)
       caption_fail ("search", "nothing found");
-    exit_code = n > 0 ? 0 : 1;
+    exit_code = search.signal > 0 ? 128 + search.signal : n > 0 ? 0 : 1;
   }
   if (error != NULL) {
     if (error->domain == G_OPTION_ERROR)
