@@ -302,10 +302,11 @@ typedef struct
  * failure nothing is left behind. Equal input gives equal bytes, whatever the number of threads.
  * Matrices get the types of options; patch and position embedding, taps, norms and biases are F16.
  * Integers of the wanted type are copied; others are refused unless requantise is set.
- * Errors: those of vlm_model_load (); VLM_ERROR_SETTINGS for types that do not go together, none for
- * the text of a source without integers, or a destination that is a part of source; VLM_ERROR_FORMAT for a value that F16 cannot hold, with
- * tensor and position; VLM_ERROR_UNSUPPORTED for integers that would be rounded again; those of
- * writing (G_FILE_ERROR); G_IO_ERROR_CANCELLED. progress may be NULL.
+ * Errors: those of vlm_model_load (); VLM_ERROR_SETTINGS for types that do not go together, none
+ * for the text of a source without integers, or a destination that is a part of source;
+ * VLM_ERROR_FORMAT for a value that F16 cannot hold, with tensor and position;
+ * VLM_ERROR_UNSUPPORTED for integers that would be rounded again; those of writing (G_FILE_ERROR);
+ * G_IO_ERROR_CANCELLED. progress may be NULL.
  */
 gboolean vlm_model_convert (const gchar *source, const gchar *destination,
     const VlmConvertOptions *options, VlmProgressFunc progress, gpointer user_data,
