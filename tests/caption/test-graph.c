@@ -129,6 +129,13 @@ cancel_soon (gpointer cancellable)
   return NULL;
 }
 
+/* GStreamer 1.22's urisourcebin at times takes a pad away twice when it is stopped early, and says so. */
+static gboolean
+is_fatal (const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer user_data)
+{
+  return strstr (message, "does not belong to element urisourcebin") == NULL;
+}
+
 static void
 test_cancelled_early (void)
 {
@@ -139,6 +146,7 @@ test_cancelled_early (void)
 
   g_ptr_array_add (cues, &cue);
   g_assert_cmpint (g_mkdir (outputs, 0777), ==, 0);
+  g_test_log_set_fatal_handler (is_fatal, NULL);
   for (guint i = 0; i < 60; i++) {
     g_autoptr (GCancellable) cancellable = g_cancellable_new ();
     GThread *thread = g_thread_new ("cancel", cancel_soon, cancellable);

@@ -428,8 +428,9 @@ class Stopped(OptionTest):
     def interrupt_output(self, stream, line, *args):
         """Sends SIGINT soon after such a line; returns the exit code."""
         process = start(*args)
+        self.addCleanup(process.kill)
         while line not in (found := getattr(process, stream).readline()):
-            self.assertTrue(found, "ended without %r" % line)
+            self.assertTrue(found, "ended without %r: %r" % (line, process.poll()))
         time.sleep(random.uniform(0, 0.08))
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)

@@ -93,19 +93,14 @@ vlm_graph_watch (VlmGraph *graph, GstPad *pad)
 gboolean
 vlm_graph_is_stopping (VlmGraph *graph)
 {
-  gboolean stopping;
-
-  g_rec_mutex_lock (&graph->lock);
-  stopping = graph->stopping;
-  g_rec_mutex_unlock (&graph->lock);
-  return stopping;
+  return g_atomic_int_get (&graph->stopping) != 0;
 }
 
 gboolean
 vlm_graph_begin_change (VlmGraph *graph)
 {
   g_rec_mutex_lock (&graph->lock);
-  if (!graph->stopping)
+  if (!vlm_graph_is_stopping (graph))
     return TRUE;
   g_rec_mutex_unlock (&graph->lock);
   return FALSE;
@@ -139,7 +134,7 @@ static void
 stop (VlmGraph *graph)
 {
   g_rec_mutex_lock (&graph->lock);
-  graph->stopping = TRUE;
+  g_atomic_int_set (&graph->stopping, TRUE);
   g_rec_mutex_unlock (&graph->lock);
   let_go (graph);
   gst_element_set_state (graph->pipeline, GST_STATE_NULL);

@@ -43,17 +43,17 @@ struct _VlmGraph
 
   /* For graph*.c alone. */
   gchar *uri;
-  GstElement *queue; /* the multiqueue */
-  gint passed;       /* atomic: what came by, to see that something moves */
-  gint frames;       /* atomic: frames of video that the muxer got */
-  gint begun;        /* atomic: origin is known */
-  gint sought;       /* atomic: seek has been called */
-  gint failed;       /* atomic: an error is on its way */
-  gchar *missing;    /* what a plugin is missing for; NULL: nothing */
-  gint pending;      /* atomic: demuxers that may have more streams */
-  gint ready;        /* atomic: all streams are there */
-  GRecMutex lock;    /* of what follows, and of adding and starting elements in streaming threads */
-  gboolean stopping; /* nothing may be added any more */
+  GstElement *queue;  /* the multiqueue */
+  gint passed;        /* atomic: what came by, to see that something moves */
+  gint frames;        /* atomic: frames of video that the muxer got */
+  gint begun;         /* atomic: origin is known */
+  gint sought;        /* atomic: seek has been called */
+  gint failed;        /* atomic: an error is on its way */
+  gchar *missing;     /* what a plugin is missing for; NULL: nothing */
+  gint pending;       /* atomic: demuxers that may have more streams */
+  gint ready;         /* atomic: all streams are there */
+  GRecMutex lock;     /* of what follows, and of changes in streaming threads */
+  gint stopping;      /* atomic, set with the lock: nothing may be added any more */
   GPtrArray *waiting; /* pads of streams that wait */
 };
 

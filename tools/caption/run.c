@@ -2,15 +2,13 @@
 
 #include "run.h"
 
-#include <signal.h>
 #include <string.h>
-
-#include <glib-unix.h>
 
 #include "../caption.h"
 #include "line.h"
 #include "outputs.h"
 #include "report.h"
+#include "signals.h"
 #include "store.h"
 #include "summary.h"
 
@@ -247,10 +245,11 @@ show_progress (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-/* After the first signal there are no handlers any more, so that a second one ends the program. */
-static gboolean
-stop_by (Run *run, gint number)
+static void
+stop_by (gint number, gpointer data)
 {
+  Run *run = data;
+
   g_cancellable_cancel (run->cancellable);
   if (g_atomic_int_compare_and_exchange (&run->stop, 0, number)
       && !g_atomic_int_get (&run->captioned)) {
@@ -259,25 +258,6 @@ stop_by (Run *run, gint number)
         "vlm-caption: stopping after the caption that is being made; once more to stop at once");
     g_mutex_unlock (&run->lock);
   }
-  return G_SOURCE_REMOVE;
-}
-
-static gboolean
-stop_by_interrupt (gpointer data)
-{
-  return stop_by (data, SIGINT);
-}
-
-static gboolean
-stop_by_terminate (gpointer data)
-{
-  return stop_by (data, SIGTERM);
-}
-
-static gboolean
-stop_by_hangup (gpointer data)
-{
-  return stop_by (data, SIGHUP);
 }
 
 /* Takes away a source that may have ended itself. */
@@ -293,10 +273,8 @@ remove_source (guint id)
 static void
 caption_all (Run *run)
 {
-  guint sources[] = { g_unix_signal_add (SIGINT, stop_by_interrupt, run),
-    g_unix_signal_add (SIGTERM, stop_by_terminate, run),
-    g_unix_signal_add (SIGHUP, stop_by_hangup, run),
-    g_timeout_add (DRAW_INTERVAL, show_progress, run) };
+  VlmSignals *signals = vlm_signals_new (stop_by, run);
+  guint progress = g_timeout_add (DRAW_INTERVAL, show_progress, run);
   GThread *conductor;
   guint i;
 
@@ -308,8 +286,8 @@ caption_all (Run *run)
   conductor = g_thread_new ("conductor", conduct, run);
   g_main_loop_run (run->loop);
   g_thread_join (conductor);
-  for (i = 0; i < G_N_ELEMENTS (sources); i++)
-    remove_source (sources[i]);
+  vlm_signals_free (signals);
+  remove_source (progress);
   g_free (run->jobs);
   g_object_unref (run->cancellable);
   g_main_loop_unref (run->loop);

@@ -2,12 +2,10 @@
 
 #include "search.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <glib-unix.h>
 #include <jansson.h>
 
 #include "../caption.h"
@@ -16,6 +14,7 @@
 #include "jsonl.h"
 #include "progress.h"
 #include "remux.h"
+#include "signals.h"
 #include "times.h"
 
 #define EXIT_USAGE 2
@@ -237,31 +236,13 @@ cut (gpointer data)
   return NULL;
 }
 
-/* No second one is needed: the loop ends when what was written is away. */
-static gboolean
-stop_by_signal (Cut *self, gint number)
+static void
+stop_by (gint number, gpointer data)
 {
+  Cut *self = data;
+
   self->signal = number;
   g_cancellable_cancel (self->cancellable);
-  return G_SOURCE_CONTINUE;
-}
-
-static gboolean
-stop_by_interrupt (gpointer data)
-{
-  return stop_by_signal (data, SIGINT);
-}
-
-static gboolean
-stop_by_terminate (gpointer data)
-{
-  return stop_by_signal (data, SIGTERM);
-}
-
-static gboolean
-stop_by_hangup (gpointer data)
-{
-  return stop_by_signal (data, SIGHUP);
 }
 
 /* In a thread, while this one listens to signals, so that they leave no half file behind. */
@@ -269,16 +250,12 @@ static gboolean
 cut_clip (Search *search, const VlmCaption *hit, GError **error)
 {
   Cut self = { hit, search->output, g_main_loop_new (NULL, FALSE), g_cancellable_new (), 0, NULL };
-  guint sources[] = { g_unix_signal_add (SIGINT, stop_by_interrupt, &self),
-    g_unix_signal_add (SIGTERM, stop_by_terminate, &self),
-    g_unix_signal_add (SIGHUP, stop_by_hangup, &self) };
+  VlmSignals *signals = vlm_signals_new (stop_by, &self);
   GThread *thread = g_thread_new ("cut", cut, &self);
-  guint i;
 
   g_main_loop_run (self.loop);
   g_thread_join (thread);
-  for (i = 0; i < G_N_ELEMENTS (sources); i++)
-    g_source_remove (sources[i]);
+  vlm_signals_free (signals);
   g_main_loop_unref (self.loop);
   g_object_unref (self.cancellable);
   search->signal = self.signal;
