@@ -71,12 +71,12 @@ sanitized_tests () {
 }
 
 part_sanitize () {
-  local element_tests other_tests leak_check="bash $PWD/tests/lib/leak-check.sh"
+  local pipeline_tests other_tests leak_check="bash $PWD/tests/lib/leak-check.sh"
 
   check "sanitize: build" build_tree "$sanitizer_build" -Db_sanitize=address,undefined \
     -Db_lundef=false -Dexamples=false || return
-  element_tests=$(sanitized_tests | grep '^element-')
-  other_tests=$(sanitized_tests | grep -v '^element-')
+  pipeline_tests=$(sanitized_tests | grep -E '^(element-|caption-graph$)')
+  other_tests=$(sanitized_tests | grep -vE '^(element-|caption-graph$)')
   export G_SLICE=always-malloc LSAN_OPTIONS=suppressions=$PWD/tests/lib/lsan.supp:print_suppressions=0
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
@@ -86,7 +86,7 @@ part_sanitize () {
   # that many libraries.
   ASAN_OPTIONS+=:fast_unwind_on_malloc=0
   run_meson_tests "$sanitizer_build" "sanitize: " --timeout-multiplier 6 \
-    --wrapper "$leak_check" $element_tests
+    --wrapper "$leak_check" $pipeline_tests
   unset G_SLICE LSAN_OPTIONS UBSAN_OPTIONS ASAN_OPTIONS
 }
 

@@ -287,15 +287,16 @@ wait_for_end (VlmGraph *graph, GCancellable *cancellable, GError **error)
 gboolean
 vlm_graph_run (VlmGraph *graph, GCancellable *cancellable, GError **error)
 {
+  g_autoptr (GError) fault = NULL;
   gboolean good;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
-  /* An element that refuses posts why. */
+  /* An element that refuses posts why. Once it is cancelled, nothing else counts. */
   gst_element_set_state (graph->pipeline, GST_STATE_PLAYING);
-  good = wait_for_end (graph, cancellable, error);
-  if (!good)
-    g_prefix_error (error, "%s: ", graph->uri);
+  good = wait_for_end (graph, cancellable, &fault);
+  if (!good && !g_cancellable_set_error_if_cancelled (cancellable, error))
+    g_propagate_prefixed_error (error, g_steal_pointer (&fault), "%s: ", graph->uri);
   /* Closes the file. */
   stop (graph);
   return good;
