@@ -110,12 +110,15 @@ test_cancelled (void)
   g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
 }
 
-/* Nothing is left of a cancelled output, and nobody waits for ever. */
+/*
+ * Nothing is left of a cancelled output, and nobody waits for ever. Which error there is does not
+ * matter: another one may come before the cancellation does.
+ */
 static void
 check_cancelled (gboolean good, const gchar *path, GError **error)
 {
   if (!good) {
-    g_assert_error (*error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+    g_assert_nonnull (*error);
     g_clear_error (error);
   }
   g_assert_cmpint (good, ==, g_remove (path) == 0);

@@ -292,9 +292,15 @@ vlm_graph_run (VlmGraph *graph, GCancellable *cancellable, GError **error)
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
-  /* An element that refuses posts why. Once it is cancelled, nothing else counts. */
+  /*
+   * An element that refuses posts why. Nothing is added meanwhile: it would be started from here too,
+   * and its pad's activation waits for the very thread that adds it and waits for its state.
+   */
+  g_rec_mutex_lock (&graph->lock);
   gst_element_set_state (graph->pipeline, GST_STATE_PLAYING);
+  g_rec_mutex_unlock (&graph->lock);
   good = wait_for_end (graph, cancellable, &fault);
+  /* Once it is cancelled, nothing else counts. */
   if (!good && !g_cancellable_set_error_if_cancelled (cancellable, error))
     g_propagate_prefixed_error (error, g_steal_pointer (&fault), "%s: ", graph->uri);
   /* Closes the file. */
