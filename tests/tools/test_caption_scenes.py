@@ -16,6 +16,12 @@ LENGTH = 5.0
 FRAME = 0.1
 
 
+def seconds(time):
+    """Of hh:mm:ss.fff; the package's own seconds are whole ones in some of its releases."""
+    hours, minutes, rest = time.split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(rest)
+
+
 class Scenes(ToolTest):
     def check_cues(self, cues, expected, what):
         self.assertEqual([text for _, _, text in cues], [text for _, _, text in expected], what)
@@ -49,7 +55,7 @@ class Scenes(ToolTest):
         self.assertEqual([line.split("  ", 1)[1] for line in lines], [text for _, _, text in truth])
 
         self.check_cues(read_srt(self.path("o.srt")), truth, "srt")
-        self.check_cues([(cue.start_in_seconds, cue.end_in_seconds, " ".join(cue.lines))
+        self.check_cues([(seconds(cue.start), seconds(cue.end), " ".join(cue.lines))
                          for cue in webvtt.read(self.path("o.vtt"))], truth, "vtt")
         vtt = probe(self.path("o.vtt"), "-show_entries", "packet=pts_time,duration_time")["packets"]
         self.assertEqual([float(p["pts_time"]) for p in vtt], [start for start, _, _ in read_srt(self.path("o.srt"))])
