@@ -36,14 +36,6 @@ static const gchar *const precisions[] = { "auto", "exact", "fast", NULL };
 static const gchar *const tilings[] = { "auto", "on", "off", NULL };
 
 static gboolean
-wrong (GError **error, const gchar *option, const gchar *found, const gchar *expected)
-{
-  g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s is %s, expected %s", option,
-      found, expected);
-  return FALSE;
-}
-
-static gboolean
 parse_choice (const gchar *option, const gchar *found, const gchar *const *choices, gint *choice,
     GError **error)
 {
@@ -57,7 +49,8 @@ parse_choice (const gchar *option, const gchar *found, const gchar *const *choic
     }
   }
   expected = g_strjoinv (" or ", (gchar **) choices);
-  return wrong (error, option, found, expected);
+  vlm_option_refuse (error, option, found, expected);
+  return FALSE;
 }
 
 static gboolean
@@ -70,7 +63,7 @@ check_range (const gchar *option, gdouble value, gdouble min, gdouble max, const
     return TRUE;
   /* Enough digits to tell a value from the limit that it just misses. */
   found = g_strdup_printf ("%.15g", value);
-  return wrong (error, option, found, expected);
+  return vlm_option_refuse (error, option, found, expected);
 }
 
 /* Passes -1, the unset value, too. */

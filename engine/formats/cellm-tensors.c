@@ -7,6 +7,7 @@
 #include "engine/vlm.h"
 #include "floats.h"
 #include "half.h"
+#include "slm-pack.h"
 #include "tensors-private.h"
 
 #include <string.h>
@@ -73,23 +74,9 @@ read_bytes (gpointer data, guint n, guint64 offset, gpointer buffer, gsize lengt
 
 /* ---- Integers ----------------------------------------------------------------------------- */
 
-/* n values of halves of bytes, the low half first; bias is what the file has added to each. */
-static void
-unpack (gint8 *q, const guint8 *bytes, gsize n, gint bias)
-{
-  gsize i;
-
-  for (i = 0; i < n / 2; i++) {
-    q[2 * i] = (gint8) ((bytes[i] & 15) - bias);
-    q[2 * i + 1] = (gint8) ((bytes[i] >> 4) - bias);
-  }
-  if (n % 2)
-    q[n - 1] = (gint8) ((bytes[n / 2] & 15) - bias);
-}
-
-/* n values of 4 bits that stand behind each other from byte offset of the payload on. */
+/* n values of 4 bits, packed as in .slm files, behind each other from byte offset of the payload on. */
 static gboolean
-read_run (Reader *reader, const VlmCellmEntry *entry, guint64 offset, gint8 *q, gsize n,
+read_run (Reader *reader, const VlmCellmTensor *tensor, guint64 offset, gint8 *q, gsize n,
     GCancellable *cancellable, GError **error)
 {
   gsize part;
@@ -97,9 +84,9 @@ read_run (Reader *reader, const VlmCellmEntry *entry, guint64 offset, gint8 *q, 
   for (; n > 0; n -= part, q += part, offset += CHUNK) {
     part = MIN (n, 2 * (gsize) CHUNK);
     if (!read_payload (
-            reader, entry, offset, reader->buffer, part / 2 + part % 2, cancellable, error))
+            reader, tensor->data, offset, reader->buffer, part / 2 + part % 2, cancellable, error))
       return FALSE;
-    unpack (q, reader->buffer, part, entry->type == VLM_CELLM_I4 ? 8 : 0);
+    vlm_slm_unpack_row (&tensor->info.format, q, reader->buffer, part);
   }
   return TRUE;
 }
@@ -112,10 +99,10 @@ read_nibbles (Reader *reader, const VlmCellmTensor *tensor, guint64 first, gsize
   gsize cols = tensor->info.shape[1], stride = cols / 2 + cols % 2, row;
 
   if (cols % 2 == 0)
-    return read_run (reader, tensor->data, first * stride, q, n_rows * cols, cancellable, error);
+    return read_run (reader, tensor, first * stride, q, n_rows * cols, cancellable, error);
   for (row = 0; row < n_rows; row++) {
     if (!read_run (
-            reader, tensor->data, (first + row) * stride, q + row * cols, cols, cancellable, error))
+            reader, tensor, (first + row) * stride, q + row * cols, cols, cancellable, error))
       return FALSE;
   }
   return TRUE;

@@ -39,8 +39,7 @@ typedef struct
 {
   VlmGguf *text, *mmproj; /* mmproj may be NULL */
   GArray *entries;        /* of Entry, in the order of the source */
-  guint8 *buffer;
-  gsize capacity;
+  VlmRowBuffer buffer;
 } Reader;
 
 /* What is needed while a source is built. */
@@ -61,7 +60,7 @@ reader_free (gpointer data)
   vlm_gguf_unref (reader->text);
   vlm_gguf_unref (reader->mmproj);
   g_array_unref (reader->entries);
-  g_free (reader->buffer);
+  g_free (reader->buffer.data);
   g_free (reader);
 }
 
@@ -69,17 +68,8 @@ reader_free (gpointer data)
 static gboolean
 reserve (Reader *reader, const Entry *entry, gsize n, GError **error)
 {
-  if (n <= reader->capacity)
-    return TRUE;
-  g_free (reader->buffer);
-  reader->buffer = g_try_malloc (n);
-  reader->capacity = reader->buffer ? n : 0;
-  if (reader->buffer)
-    return TRUE;
-  g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
-      "%s: no memory for rows of tensor %s, %" G_GSIZE_FORMAT " bytes",
-      vlm_file_get_path (entry->file), entry->tensor->name, n);
-  return FALSE;
+  return vlm_row_buffer_reserve (
+      &reader->buffer, n, vlm_file_get_path (entry->file), entry->tensor->name, error);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -105,14 +95,14 @@ read_patches (Reader *reader, const Entry *entry, guint64 offset, guint8 *buffer
 
   if (!reserve (reader, entry, 2 * size, error))
     return FALSE;
-  row = reader->buffer + size;
+  row = reader->buffer.data + size;
   while (length > 0) {
     gsize skip = offset % size, n = MIN (length, size - skip);
 
-    if (!vlm_file_read (
-            entry->file, entry->offset + offset - skip, reader->buffer, size, cancellable, error))
+    if (!vlm_file_read (entry->file, entry->offset + offset - skip, reader->buffer.data, size,
+            cancellable, error))
       return FALSE;
-    permute_row (entry, reader->buffer, row);
+    permute_row (entry, reader->buffer.data, row);
     memcpy (buffer, row + skip, n);
     buffer += n;
     offset += n;
@@ -153,10 +143,10 @@ read_blocks (Reader *reader, const Entry *entry, guint64 first, gsize n, const V
   gsize blocks_a_row = rows->n_supers ? rows->n_supers : rows->n_groups, done;
 
   if (!reserve (reader, entry, n * entry->row_bytes, error)
-      || !vlm_file_read (entry->file, entry->offset + first * entry->row_bytes, reader->buffer,
+      || !vlm_file_read (entry->file, entry->offset + first * entry->row_bytes, reader->buffer.data,
           n * entry->row_bytes, cancellable, error))
     return FALSE;
-  done = vlm_gguf_blocks_unpack (entry->tensor->type, reader->buffer, n, rows);
+  done = vlm_gguf_blocks_unpack (entry->tensor->type, reader->buffer.data, n, rows);
   return done == n * blocks_a_row || fail_scale (entry, first, done, blocks_a_row, error);
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/vlm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What a model that was cut into several files says in each of them. */
@@ -254,19 +255,12 @@ vlm_gguf_get_tensor (const VlmGguf *gguf, guint i)
 const VlmGgufTensor *
 vlm_gguf_find_tensor (const VlmGguf *gguf, const gchar *name)
 {
-  guint low = 0, high = gguf->by_name->len;
+  const VlmGgufTensor wanted = { .name = name };
+  const VlmGgufTensor *key = &wanted;
+  const VlmGgufTensor *const *found = NULL;
 
-  while (low < high) {
-    guint middle = low + (high - low) / 2;
-    const VlmGgufTensor *tensor = g_ptr_array_index (gguf->by_name, middle);
-    gint order = strcmp (name, tensor->name);
-
-    if (order == 0)
-      return tensor;
-    if (order < 0)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return NULL;
+  if (gguf->by_name->len > 0)
+    found =
+        bsearch (&key, gguf->by_name->pdata, gguf->by_name->len, sizeof (gpointer), compare_names);
+  return found ? *found : NULL;
 }

@@ -29,9 +29,8 @@ typedef struct
 typedef struct
 {
   VlmSlm *slm;
-  GArray *streams; /* of Stream, in the order of the source */
-  guint8 *buffer;  /* for rows whose integers are packed, and for scales */
-  gsize capacity;
+  GArray *streams;     /* of Stream, in the order of the source */
+  VlmRowBuffer buffer; /* for rows whose integers are packed, and for scales */
 } Reader;
 
 static void
@@ -51,7 +50,7 @@ reader_free (gpointer data)
 
   g_array_unref (reader->streams);
   vlm_slm_unref (reader->slm);
-  g_free (reader->buffer);
+  g_free (reader->buffer.data);
   g_free (reader);
 }
 
@@ -132,17 +131,8 @@ read_bytes (gpointer data, guint n, guint64 offset, gpointer buffer, gsize lengt
 static gboolean
 reserve (Reader *reader, const VlmSlmEntry *entry, gsize n, GError **error)
 {
-  if (n <= reader->capacity)
-    return TRUE;
-  g_free (reader->buffer);
-  reader->buffer = g_try_malloc (n);
-  reader->capacity = reader->buffer ? n : 0;
-  if (reader->buffer)
-    return TRUE;
-  g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
-      "%s: no memory for rows of tensor %s, %" G_GSIZE_FORMAT " bytes",
-      vlm_slm_get_path (reader->slm), entry->name, n);
-  return FALSE;
+  return vlm_row_buffer_reserve (
+      &reader->buffer, n, vlm_slm_get_path (reader->slm), entry->name, error);
 }
 
 /* ---- Integers ----------------------------------------------------------------------------- */
@@ -241,13 +231,13 @@ read_packed (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gint8 
   for (done = 0; done < n_rows; done += n) {
     n = MIN (step, n_rows - done);
     if (!vlm_slm_read_hashed (reader->slm, entry, stream->hashes[0], (first + done) * stride,
-            reader->buffer, n * stride, cancellable, error)
-        || !check_spare (reader, entry, reader->buffer, first + done, n, error)
+            reader->buffer.data, n * stride, cancellable, error)
+        || !check_spare (reader, entry, reader->buffer.data, first + done, n, error)
         || (is_symmetric (entry)
-            && !check_int4 (reader, entry, reader->buffer, first + done, n, error)))
+            && !check_int4 (reader, entry, reader->buffer.data, first + done, n, error)))
       return FALSE;
     for (i = 0; i < n; i++, q += entry->columns)
-      vlm_slm_unpack_row (&entry->format, q, reader->buffer + i * stride, entry->columns);
+      vlm_slm_unpack_row (&entry->format, q, reader->buffer.data + i * stride, entry->columns);
   }
   return TRUE;
 }
@@ -340,7 +330,7 @@ read_row_scales (Reader *reader, Stream *stream, guint64 first, gsize n_rows, gf
   if (!reserve (reader, stream->entry, CHUNK, error))
     return FALSE;
   for (done = 0; done < n_rows; done += n) {
-    guint16 *halves = (guint16 *) reader->buffer;
+    guint16 *halves = (guint16 *) reader->buffer.data;
 
     n = MIN (step, n_rows - done);
     if (!read_elements (reader, stream, 1, first + done, n, halves, cancellable, error))

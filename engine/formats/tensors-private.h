@@ -42,4 +42,17 @@ void vlm_tensor_source_add (VlmTensorSource *source, const VlmTensorInfo *info);
  */
 gboolean vlm_tensor_source_index (VlmTensorSource *source, GError **error);
 
+/* What a reader keeps rows in on their way from the file. Zeros at first; data is freed with g_free (). */
+typedef struct
+{
+  guint8 *data;
+  gsize capacity;
+} VlmRowBuffer;
+
+/*
+ * Makes the buffer hold n bytes; what was in it is lost. VLM_ERROR_MEMORY naming path and tensor.
+ */
+gboolean vlm_row_buffer_reserve (
+    VlmRowBuffer *buffer, gsize n, const gchar *path, const gchar *tensor, GError **error);
+
 #endif

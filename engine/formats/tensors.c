@@ -4,6 +4,7 @@
 
 #include "engine/vlm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Bytes or values that are verified at a time. */
@@ -160,21 +161,14 @@ vlm_tensor_source_get_nth (const VlmTensorSource *source, guint n)
 const VlmTensorInfo *
 vlm_tensor_source_lookup (const VlmTensorSource *source, const gchar *name)
 {
-  guint low = 0, high = source->by_name->len;
+  const VlmTensorInfo wanted = { .name = (gchar *) name };
+  const VlmTensorInfo *key = &wanted;
+  const VlmTensorInfo *const *found = NULL;
 
-  while (low < high) {
-    guint middle = low + (high - low) / 2;
-    const VlmTensorInfo *info = g_ptr_array_index (source->by_name, middle);
-    gint order = strcmp (name, info->name);
-
-    if (order == 0)
-      return info;
-    if (order < 0)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return NULL;
+  if (source->by_name->len > 0)
+    found = bsearch (
+        &key, source->by_name->pdata, source->by_name->len, sizeof (gpointer), compare_names);
+  return found ? *found : NULL;
 }
 
 const gchar *
@@ -263,4 +257,20 @@ vlm_tensor_source_verify_rest (VlmTensorSource *source, GCancellable *cancellabl
       return FALSE;
   }
   return TRUE;
+}
+
+gboolean
+vlm_row_buffer_reserve (
+    VlmRowBuffer *buffer, gsize n, const gchar *path, const gchar *tensor, GError **error)
+{
+  if (n <= buffer->capacity)
+    return TRUE;
+  g_free (buffer->data);
+  buffer->data = g_try_malloc (n);
+  buffer->capacity = buffer->data ? n : 0;
+  if (buffer->data)
+    return TRUE;
+  g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
+      "%s: no memory for rows of tensor %s, %" G_GSIZE_FORMAT " bytes", path, tensor, n);
+  return FALSE;
 }

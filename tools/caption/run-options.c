@@ -57,8 +57,8 @@ vlm_run_options_add (VlmRunOptions *options, GOptionContext *context)
   g_option_context_add_group (context, group);
 }
 
-static gboolean
-wrong (GError **error, const gchar *option, const gchar *found, const gchar *expected)
+gboolean
+vlm_option_refuse (GError **error, const gchar *option, const gchar *found, const gchar *expected)
 {
   g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s is %s, expected %s", option,
       found, expected);
@@ -70,7 +70,7 @@ static gboolean
 read_time (const gchar *option, const gchar *text, gint64 *time, GError **error)
 {
   return text == NULL || vlm_time_parse (text, time)
-      || wrong (error, option, text, "a time such as 2s, 500ms, 1m30s or 0:01:30");
+      || vlm_option_refuse (error, option, text, "a time such as 2s, 500ms, 1m30s or 0:01:30");
 }
 
 /* A number from 0 (excluded) to max. */
@@ -84,7 +84,7 @@ read_number (const gchar *option, const gchar *text, gdouble max, const gchar *e
     return TRUE;
   *number = g_ascii_strtod (text, &end);
   return (end != text && *end == '\0' && *number > 0 && *number <= max)
-      || wrong (error, option, text, expected);
+      || vlm_option_refuse (error, option, text, expected);
 }
 
 static gboolean
@@ -112,9 +112,9 @@ read_selection (VlmRunOptions *options, GError **error)
       || !read_time ("to", options->to_text, &selection->to, error))
     return FALSE;
   if (every < 1000000)
-    return wrong (error, "every", options->every_text, "at least 1ms");
+    return vlm_option_refuse (error, "every", options->every_text, "at least 1ms");
   if (selection->to >= 0 && selection->to <= selection->from)
-    return wrong (error, "to", options->to_text, "a time after --from");
+    return vlm_option_refuse (error, "to", options->to_text, "a time after --from");
   selection->every = options->scenes || options->scenes_text != NULL ? 0
       : fps > 0                                                      ? 1e9 / fps
                                                                      : (gdouble) every;
@@ -136,7 +136,7 @@ read_cues (VlmRunOptions *options, GError **error)
   if (options->min_cue_text == NULL)
     options->min_cue = MIN (options->min_cue, options->max_cue);
   return options->max_cue >= options->min_cue
-      || wrong (error, "max-cue", options->max_cue_text, "at least --min-cue");
+      || vlm_option_refuse (error, "max-cue", options->max_cue_text, "at least --min-cue");
 }
 
 gboolean
@@ -148,7 +148,7 @@ vlm_run_options_complete (VlmRunOptions *options, GError **error)
   if (options->jobs < 1 || options->jobs > 64) {
     g_autofree gchar *found = g_strdup_printf ("%d", options->jobs);
 
-    return wrong (error, "jobs", found, "1 to 64");
+    return vlm_option_refuse (error, "jobs", found, "1 to 64");
   }
   if (!refuse_together ((options->every_text != NULL) + (options->fps_text != NULL)
                   + (options->scenes || options->scenes_text != NULL)

@@ -29,6 +29,10 @@ void vlm_run_options_add (VlmRunOptions *options, GOptionContext *context);
 /* Understands what was read. Error: which option has a wrong value, or which do not go together. */
 gboolean vlm_run_options_complete (VlmRunOptions *options, GError **error);
 
+/* Fails: "--OPTION is FOUND, expected EXPECTED". Always FALSE. */
+gboolean vlm_option_refuse (
+    GError **error, const gchar *option, const gchar *found, const gchar *expected);
+
 /* Whether an option was given that only the captioning of inputs knows; its name, or NULL. */
 const gchar *vlm_run_options_find_output (const VlmRunOptions *options);
 
