@@ -206,13 +206,13 @@ build_tests () {
   ninja -C "$build/project" build.ninja >/dev/null || return 1
   ninja -C "$build/project" -j "$jobs" gst-plugin/libgstvlmcaption.so \
     $(ninja -C "$build/project" -t targets rule c_LINKER \
-      | grep -E '^tests/(element/|engine/test-(runtime|model|session)$)')
+      | grep -E '^tests/(element/|engine/test-(runtime|team|model|session)$)')
 }
 
 # The element's tests that are programs of this project, not Python, and those of the engine's threads.
 threaded_tests () {
   meson test -C "$build/project" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
-    | grep -E '^(element-|(runtime|model)$|session-)' | grep -vE '^element-(gi|inspect|pipelines|stills)$'
+    | grep -E '^(element-|(runtime|team|model)$|session-)' | grep -vE '^element-(gi|inspect|pipelines|stills)$'
 }
 
 # The plugins as a list for LD_PRELOAD. The names of functions are looked up in what is loaded when the

@@ -42,6 +42,13 @@ print_head (const json_t *machine, guint threads)
       "rate", "", "limit", "share");
 }
 
+static void
+print_team (const BenchTeam *team)
+{
+  printf ("# a run handed to all threads costs %.2f us, %.2f us when they were asleep\n", team->hot,
+      team->asleep);
+}
+
 /* Whether the wanted level is there, if one is. */
 static gboolean
 measure_levels (const Bench *bench, GError **error)
@@ -74,13 +81,18 @@ bench_kernels (const BenchKernels *options, GError **error)
   Report into = { options->json ? json_array () : NULL };
   Bench bench = { n_threads, options->quick, options->level, report, &into };
   json_t *about = bench_machine (), *all;
+  BenchTeam team;
   gboolean done;
 
   if (!options->json)
     print_head (about, n_threads);
   done = measure_levels (&bench, error);
-  all = json_pack ("{s:o, s:i, s:i, s:b, s:o?}", "machine", about, "threads", (int) n_threads,
-      "runs", BENCH_RUNS, "quick", options->quick, "results", into.results);
+  team = bench_team (&bench);
+  if (done && !options->json)
+    print_team (&team);
+  all = json_pack ("{s:o, s:i, s:i, s:b, s:{s:f, s:f}, s:o?}", "machine", about, "threads",
+      (int) n_threads, "runs", BENCH_RUNS, "quick", options->quick, "team_us", "hot", team.hot,
+      "asleep", team.asleep, "results", into.results);
   if (done && options->json) {
     json_dumpf (all, stdout, JSON_INDENT (1) | JSON_REAL_PRECISION (5));
     printf ("\n");

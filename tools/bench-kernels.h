@@ -92,4 +92,13 @@ BenchEntries bench_entries (const Bench *bench, const BenchLevel *levels, guint 
 void bench_products (const Bench *bench, const BenchLevel *level, const BenchEntries *entries);
 void bench_functions (const Bench *bench, const BenchLevel *level, const BenchEntries *entries);
 
+/* What handing a run to all threads and waiting for them costs, in microseconds. */
+typedef struct
+{
+  gdouble hot;    /* right after the run before */
+  gdouble asleep; /* when the threads have gone to sleep */
+} BenchTeam;
+
+BenchTeam bench_team (const Bench *bench);
+
 #endif

@@ -41,7 +41,8 @@
   "in 10^9 values a second. Rows x K x columns. All threads work at once and their rates are\n"    \
   "added up; the time of a thread is what it had of a processor. Each figure is the median of 7\n" \
   "runs, measured in turn with the limit. A level has lines for what the levels above it in the\n" \
-  "table have not, and all with --level.\n"                                                        \
+  "table have not, and all with --level. The last line tells what it costs to hand work to the\n"  \
+  "threads and to wait for them.\n"                                                                \
   "\n"                                                                                             \
   "Exit status: 0 when all went well, 1 when something failed, 2 for a wrong command line.\n"
 

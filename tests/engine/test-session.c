@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/model/decoder.h"
 #include "engine/text/detokenizer.h"
@@ -682,6 +683,36 @@ test_loops_end (void)
   vlm_model_unref (model);
 }
 
+static gdouble
+cpu_seconds (void)
+{
+  struct timespec now;
+
+  g_assert_cmpint (clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &now), ==, 0);
+  return (gdouble) now.tv_sec + (gdouble) now.tv_nsec * 1e-9;
+}
+
+/* After an answer its threads sleep: less than half a percent of a CPU. */
+static void
+test_idle (void)
+{
+  VlmModel *model = load (TEXT_MODEL);
+  VlmSession *session = vlm_session_new (model);
+  VlmRequest request;
+  Answer answer;
+  gdouble before;
+
+  request_init (&request, NULL);
+  request.n_threads = 4;
+  generate (session, &request, &answer);
+  before = cpu_seconds ();
+  g_usleep (G_USEC_PER_SEC);
+  g_assert_cmpfloat (cpu_seconds () - before, <, 0.005);
+  answer_clear (&answer);
+  vlm_session_free (session);
+  vlm_model_unref (model);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -701,5 +732,6 @@ main (int argc, char **argv)
   g_test_add_func ("/session/cancel", test_cancel);
   g_test_add_func ("/session/streaming", test_streamed_text_adds_up);
   g_test_add_func ("/session/loops-end", test_loops_end);
+  g_test_add_func ("/session/idle", test_idle);
   return g_test_run ();
 }

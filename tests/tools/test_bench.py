@@ -80,9 +80,19 @@ class Kernels(unittest.TestCase):
         lines = out.decode().splitlines()
         self.assertRegex(lines[0], r"^# .+, \d+ CPUs, load [\d.]+; best level \w+; compiler .+; 2 threads$")
         self.assertEqual(lines[1].split(), ["level", "kernel", "format", "shape", "rate", "limit", "share"])
-        for line in lines[2:]:
+        for line in lines[2:-1]:
             self.assertRegex(line, r"^orc +\w+ .* +[\d.]+ (GFLOPS|GOPS|GB/s) +[\d.]+ +\d+ %$"
                              r"|^orc +\w+ .* +[\d.]+ Gval/s$")
+        self.assertRegex(lines[-1], r"^# a run handed to all threads costs -?[\d.]+ us, -?[\d.]+ us when they were asleep$")
+
+    def test_team(self):
+        """Threads that were asleep come later than those that were not; other programs can disturb one attempt."""
+        for attempt in range(ATTEMPTS):
+            team = measure("--level", "orc", "--threads", "2")["team_us"]
+            if 0 < team["hot"] < team["asleep"] < 1e5:
+                break
+        else:
+            self.fail(team)
 
     def test_command_line(self):
         for args in ((), ("--kernels", "--threads", "-1"), ("--kernels", "word"), ("--unknown",)):
