@@ -178,7 +178,7 @@ test_flush_race (void)
   gst_debug_remove_log_function (gst_debug_log_default);
   gst_debug_add_log_function (log_slowly, NULL, NULL);
   gst_debug_set_threshold_for_name ("multiqueue", GST_LEVEL_LOG);
-  for (race.number = 1; race.number <= 5; race.number++) {
+  for (race.number = 1; race.number == 1 || (race.number <= 5 && race.taken); race.number++) {
     g_autoptr (GError) error = NULL;
 
     race.armed = race.taken = FALSE;

@@ -392,7 +392,8 @@ class Search(OptionTest):
 class Stopped(OptionTest):
     def interrupt(self, number, *args):
         """Sends the signal after the second caption; returns what was printed."""
-        process = start(*args)
+        # However late the signal is sent: more captions than there is room for in the pipe are not made meanwhile.
+        process = start(*args, pipesize=4096)
         lines = [process.stdout.readline(), process.stdout.readline()]
         process.send_signal(number)
         out, errors = process.communicate(timeout=300)
