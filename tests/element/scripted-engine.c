@@ -26,7 +26,7 @@ static gboolean loading_held;
 static gboolean captions_held;
 static guint permits;
 static guint failures;
-static guint begun, done, cancelled, alive, loaded, load_threads;
+static guint begun, done, cancelled, alive, loads_begun, loaded, load_threads;
 static gint64 time_taken, word_pause;
 static gboolean time_busy;
 static gint64 starved;
@@ -46,7 +46,7 @@ scripted_reset (void)
 {
   g_mutex_lock (&lock);
   loading_held = captions_held = FALSE;
-  permits = failures = begun = done = cancelled = loaded = load_threads = 0;
+  permits = failures = begun = done = cancelled = loads_begun = loaded = load_threads = 0;
   time_taken = word_pause = starved = 0;
   words_said = NULL;
   g_clear_pointer (&picture, g_bytes_unref);
@@ -148,6 +148,12 @@ guint
 scripted_count_cancelled (void)
 {
   return read_count (&cancelled);
+}
+
+guint
+scripted_count_loads_begun (void)
+{
+  return read_count (&loads_begun);
 }
 
 guint
@@ -273,6 +279,9 @@ vlm_model_load (const gchar *path, const VlmLoadOptions *options, VlmProgressFun
 {
   VlmModel *model;
 
+  g_mutex_lock (&lock);
+  loads_begun++;
+  g_mutex_unlock (&lock);
   progress (0.5, user_data);
   if (!pass_gate (&loading_held, NULL, cancellable, error))
     return NULL;

@@ -42,7 +42,8 @@ gint64 scripted_get_starved (void);
  */
 void scripted_say (const gchar *const *words, gint64 pause_us, VlmFinishReason reason);
 
-/* How many models have been loaded, and how many threads the last one was to be loaded with. */
+/* How many models were begun to be loaded, have been, and with how many threads the last one was to be. */
+guint scripted_count_loads_begun (void);
 guint scripted_count_loaded (void);
 guint scripted_get_load_threads (void);
 

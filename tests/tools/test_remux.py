@@ -202,6 +202,11 @@ class Mkv(RemuxTest):
         self.assertEqual(found, whole[:len(found)])
 
 
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
 def pixels(path, at, *filters):
     """The frame at that time in s, as rows of grey bytes."""
     size = [s for s in streams(path) if s["codec_type"] == "video"][0]
@@ -228,9 +233,9 @@ class Burn(RemuxTest):
     def burn(self, name, out="out.mp4", cues=None, **kwargs):
         return self.write("burn", name, cues=self.CUES if cues is None else cues, out=out, **kwargs)
 
-    def check(self, path, audio, frames=75):
+    def check(self, path, audio, frames=75, video="h264"):
         found = {stream["codec_type"]: stream for stream in streams(path)}
-        self.assertEqual(found["video"]["codec_name"], "h264")
+        self.assertEqual(found["video"]["codec_name"], video)
         self.assertEqual(found["audio"]["codec_name"], audio)
         self.assertEqual(found["video"]["pix_fmt"], "yuv420p")
         self.assertEqual(len(packets(path, "v")), frames)
@@ -295,6 +300,35 @@ class Burn(RemuxTest):
         found = streams(self.burn("odd.mkv"))[0]
         self.assertEqual((found["width"] % 2, found["height"] % 2, found["pix_fmt"]), (0, 0, "yuv420p"))
         self.assertLessEqual(max(abs(found["width"] - 161), abs(found["height"] - 121)), 1)
+
+    def without(self, *plugins):
+        """The environment of a machine on which these plugins of GStreamer's are not installed."""
+        system = run("pkg-config", "--variable=pluginsdir", "gstreamer-1.0")[0].decode().strip()
+        folder = os.path.join(self.inputs, "without-" + "-".join(plugins))
+        os.makedirs(folder, exist_ok=True)
+        hidden = ["libgst%s.so" % plugin for plugin in plugins]
+        for name in set(os.listdir(system)) - set(hidden) - set(os.listdir(folder)):
+            os.symlink(os.path.join(system, name), os.path.join(folder, name))
+        return {"GST_PLUGIN_SYSTEM_PATH_1_0": folder, "GST_PLUGIN_PATH": "", "GST_REGISTRY": folder + ".registry"}
+
+    def test_second_encoder(self):
+        path = self.burn("grey.mp4", env=self.without("x264"))
+        self.check(path, "aac")
+        self.check_text(path)
+        # The first one signs what it makes.
+        self.assertFalse(b"x264 - core" in read(path))
+        self.assertTrue(b"x264 - core" in read(self.burn("grey.mp4")))
+
+    def test_third_encoder(self):
+        """VP8 has a place in Matroska only."""
+        path = self.burn("grey.mp4", out="out.mkv", env=self.without("x264", "openh264"))
+        self.check(path, "aac", video="vp8")
+        self.check_text(path)
+        os.unlink(path)
+        errors = self.burn("grey.mp4", env=self.without("x264", "openh264"), status=1)
+        for words in ("no encoder for H.264", "x264enc (Debian package gstreamer1.0-plugins-ugly)",
+                      "openh264enc (Debian package gstreamer1.0-plugins-bad)"):
+            self.assertIn(words, errors)
 
     def test_missing(self):
         """Says what is missing, and what to install."""

@@ -30,6 +30,29 @@ make_wait (VlmGraph *graph, GstPad *stream)
   g_rec_mutex_unlock (&graph->lock);
 }
 
+/* From there it is sent on, in its order, with the next that comes. */
+static gboolean
+store_event (GstPad *from, GstEvent **event, gpointer stream)
+{
+  if (GST_EVENT_TYPE (*event) != GST_EVENT_SEGMENT && GST_EVENT_TYPE (*event) != GST_EVENT_EOS)
+    gst_pad_store_sticky_event (stream, *event);
+  return TRUE;
+}
+
+/*
+ * A multiqueue that is flushed keeps what streams begin with, caps above all, for what comes next: all
+ * that is in it, but not what its thread has just taken out, and throws away when it sees the flush.
+ * That is likely here, where a flush wakes a stream that waits. The sink pad still has it; when
+ * a flush ends, that thread stands still.
+ */
+static GstPadProbeReturn
+restore_events (GstPad *stream, GstPadProbeInfo *info, gpointer sink)
+{
+  if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_FLUSH_STOP)
+    gst_pad_sticky_events_foreach (sink, store_event, stream);
+  return GST_PAD_PROBE_OK;
+}
+
 /* Links from to the multiqueue. Returns the pad behind it (transfer full), NULL with an error. */
 static GstPad *
 enqueue (VlmGraph *graph, GstPad *from, GError **error)
@@ -42,7 +65,11 @@ enqueue (VlmGraph *graph, GstPad *from, GError **error)
   if (gst_iterator_next (inside, &value) == GST_ITERATOR_OK)
     behind = g_value_dup_object (&value);
   g_value_unset (&value);
+  gst_pad_add_probe (behind, GST_PAD_PROBE_TYPE_EVENT_FLUSH, restore_events, gst_object_ref (sink),
+      gst_object_unref);
   make_wait (graph, behind);
+  /* A flush that loses the very start of the stream would have the rest stored without it first. */
+  gst_pad_sticky_events_foreach (from, store_event, behind);
   if (vlm_graph_link (graph, from, sink, error))
     return behind;
   gst_object_unref (behind);
