@@ -49,7 +49,7 @@ typedef struct
 {
   gboolean kernels, json, quick, version;
   gint threads, runs, max_tokens;
-  gchar *level, *precision, *mmproj, *plot;
+  gchar *level, *precision, *mmproj, *plot, *roofline;
   gchar **words; /* the model */
 } Options;
 
@@ -81,8 +81,8 @@ check_options (Options *options, GError **error)
 
   if (options->kernels && n_words > 0)
     return wrong (error, "--kernels takes no model");
-  if (options->kernels && options->plot != NULL)
-    return wrong (error, "--plot draws the stages of a model, not kernels");
+  if (options->kernels && (options->plot != NULL || options->roofline != NULL))
+    return wrong (error, "--plot and --roofline draw the stages of a model, not kernels");
   if (!options->kernels && n_words != 1)
     return wrong (error, "expected one model, or --kernels");
   if (precision_from_name (options->precision) < 0)
@@ -117,6 +117,8 @@ parse (Options *options, gint argc, gchar **argv, GError **error)
     { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print one JSON object", NULL },
     { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options->plot,
         "Draw the stages of a model, and how often a caption took how long", "FILE.svg" },
+    { "roofline", 0, 0, G_OPTION_ARG_FILENAME, &options->roofline,
+        "Draw the rate of each stage below the limits of the machine", "FILE.svg" },
     { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
     { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->words, NULL, NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
@@ -142,7 +144,8 @@ run (const Options *options, GError **error)
     .height = PICTURE_SIDE,
     .max_tokens = (guint) options->max_tokens,
     .json = options->json,
-    .plot = options->plot };
+    .plot = options->plot,
+    .roofline = options->roofline };
 
   if (options->kernels)
     return bench_kernels (&kernels, error);
@@ -174,6 +177,7 @@ main (int argc, char **argv)
   g_free (options.precision);
   g_free (options.mmproj);
   g_free (options.plot);
+  g_free (options.roofline);
   g_strfreev (options.words);
   return status;
 }

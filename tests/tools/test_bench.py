@@ -2,6 +2,7 @@
 """vlm-bench: what it measures is there, and no rate is beyond its limit."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import statistics
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from toolkit import DEMO_MODEL, ToolTest, main, run
+from toolkit import DEMO_MODEL, MODEL_TOOL, SMALL, ToolTest, main, run
 
 BENCH = os.environ["VLM_BENCH"]
 LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "avxvnni-evex")
@@ -114,7 +115,7 @@ class Stages(unittest.TestCase):
         # Weights and what the program needs beside them, but not the memory that is read for comparison.
         self.assertLess(found["weight_bytes"], found["peak_bytes"])
         self.assertLess(found["peak_bytes"], found["weight_bytes"] + 100e6)
-        for name in ("image", "vision", "prefill", "token", "total", "read"):
+        for name in ("image", "vision", "prefill", "token", "total", "read", "peak"):
             self.assertEqual(len(found["samples"][name]), 3)
             self.assertAlmostEqual(statistics.median(found["samples"][name]) / found[name], 1, places=4)
 
@@ -126,6 +127,9 @@ class Stages(unittest.TestCase):
         for name, line in zip(("image", "vision", "prefill", "token", "total"), lines[3:8]):
             self.assertRegex(line, rf"^{name} +[\d.]+ ms$")
         self.assertRegex(lines[8], r"GB/s, \d+ % of the [\d.]+ GB/s of a plain read$")
+        for name, line in zip(("vision", "prefill", "token"), lines[9:12]):
+            self.assertRegex(line, rf"^{name} +[\d.]+ G operations, [\d.]+ a byte: [\d.]+ GOPS, \d+ % of [\d.]+$")
+        self.assertRegex(lines[12], r"^int8 peak of \w+ on registers alone: [\d.]+ GOPS$")
 
     def test_no_such_model(self):
         _, errors = run(BENCH, "/no/such/model", status=1)
@@ -136,6 +140,78 @@ class Stages(unittest.TestCase):
                      ("--runs", "0", DEMO_MODEL), ("--kernels", "--plot", "x.svg")):
             _, errors = run(BENCH, *args, status=2)
             self.assertTrue(errors.startswith("vlm-bench: "), errors)
+
+
+def shape_of(model):
+    return json.loads(run(MODEL_TOOL, "info", "--json", model)[0])
+
+
+class Work(ToolTest):
+    """What vlm-bench says that the stages are, against the same counted here, product by product."""
+
+    def products(self, info, image_tokens, prompt_tokens):
+        """(rows, columns, width) of every product of a picture in one piece, and of the prompt."""
+        text, vision, projector = info["text"], info["vision"], info["projector"]
+        n, width, hidden = 4 * image_tokens, vision["hidden_size"], text["hidden_size"]
+        picture = [(n, vision["patch_size"] ** 2 * 3, width)]
+        for _ in range(vision["n_layers"]):
+            picture += [(n, width, 3 * width), (n, width, width), (n, width, vision["ff_size"]),
+                        (n, vision["ff_size"], width)]
+            picture += [(n, vision["head_dim"], n), (n, n, vision["head_dim"])] * vision["n_heads"]
+        picture += [(image_tokens, 4 * width, projector["hidden_size"]),
+                    (image_tokens, projector["hidden_size"], hidden)]
+        prompt = [(1, hidden, text["vocab_size"])]
+        for kind in text["layer_types"]:
+            prompt += [(prompt_tokens, hidden, 2 * text["ff_size"]), (prompt_tokens, text["ff_size"], hidden)]
+            if kind == "conv":
+                prompt += [(prompt_tokens, hidden, 4 * hidden), (prompt_tokens, text["conv_taps"], hidden)]
+                continue
+            heads, dim = text["n_heads"], text["head_dim"]
+            prompt += [(prompt_tokens, hidden, (heads + 2 * text["n_kv_heads"]) * dim),
+                       (prompt_tokens, heads * dim, hidden)]
+            for i in range(prompt_tokens):
+                prompt += [(1, dim, i + 1), (1, i + 1, dim)] * heads
+        return picture, prompt
+
+    def measure(self, model, *args):
+        return json.loads(run(BENCH, "--json", "--runs", "1", "-n", "4", "-j", "1", *args, model)[0])
+
+    def test_operations(self):
+        for model in (DEMO_MODEL, SMALL):
+            found = self.measure(model)
+            wanted = self.products(shape_of(model), found["image_tokens"], found["prompt_tokens"])
+            for stage, products in zip(("vision", "prefill"), wanted):
+                self.assertAlmostEqual(found["work"][stage]["operations"] / sum(2 * a * b * c for a, b, c in products),
+                                       1, places=5, msg=(model, stage))
+
+    def test_bytes(self):
+        """A token reads its weights, what its products take in, and the keys and values before it."""
+        for precision, value in (("exact", 4), ("fast", 1)):
+            found = self.measure(DEMO_MODEL, "--precision", precision)
+            text = shape_of(DEMO_MODEL)["text"]
+            n_conv = text["layer_types"].count("conv")
+            n_attention = len(text["layer_types"]) - n_conv
+            width, query, key = (text["hidden_size"], text["n_heads"] * text["head_dim"],
+                                 text["n_kv_heads"] * text["head_dim"])
+            inputs = n_conv * (3 * width + text["ff_size"]) + n_attention * (2 * width + query + text["ff_size"])
+            # The mean of the tokens that are decoded; the first one comes out of the prompt.
+            before = found["prompt_tokens"] + (found["answer_tokens"] - 2) / 2
+            wanted = found["token_bytes"] + value * inputs + n_attention * 4 * (query + 2 * (before + 1) * key)
+            self.assertAlmostEqual(found["work"]["token"]["bytes"] / wanted, 1, places=5, msg=precision)
+
+    def test_shares(self):
+        found = self.measure(DEMO_MODEL, "--precision", "fast")
+        self.assertEqual(found["peak_kind"], "int8")
+        self.assertEqual(found["level"], found["machine"]["best_level"])
+        self.assertEqual(self.measure(DEMO_MODEL)["peak_kind"], "float32")
+        for stage in ("vision", "prefill", "token"):
+            work = found["work"][stage]
+            self.assertAlmostEqual(work["rate"] * found[stage] / work["operations"], 1, places=4)
+            self.assertAlmostEqual(work["intensity"] * work["bytes"] / work["operations"], 1, places=4)
+            roof = min(found["peak"], work["intensity"] * found["read"])
+            self.assertAlmostEqual(work["roof"] / roof, 1, places=4)
+            self.assertAlmostEqual(work["share"] * work["roof"] / work["rate"], 1, places=4)
+            self.assertLess(work["rate"], found["peak"], stage)
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -183,8 +259,33 @@ class Plot(ToolTest):
             self.assertLessEqual(float(bar.get("y", 0)) + float(bar.get("height")), height)
 
     def test_cannot_be_written(self):
-        _, errors = run(BENCH, "--runs", "1", "-n", "2", "--plot", self.path("no", "such.svg"), DEMO_MODEL, status=1)
-        self.assertIn("such.svg", errors)
+        for drawing in ("--plot", "--roofline"):
+            _, errors = run(BENCH, "--runs", "1", "-n", "2", drawing, self.path("no", "such.svg"), DEMO_MODEL, status=1)
+            self.assertIn("such.svg", errors)
+
+
+class Roofline(ToolTest):
+    def test_points_below_their_roof(self):
+        path = self.path("roof.svg")
+        out, _ = run(BENCH, "--json", "--runs", "1", "-n", "4", "-j", "1", "--precision", "fast", "--roofline", path,
+                     DEMO_MODEL)
+        found, root = json.loads(out), ElementTree.parse(path).getroot()
+        points = {point.find(SVG + "title").text.split(":")[0]: point for point in root.iter(SVG + "circle")}
+        self.assertEqual(list(points), ["vision", "prefill", "token"])
+        # Both scales are logarithmic: two points fix them, the third and the peak's line must fit.
+        place = {name: (float(point.get("cx")), float(point.get("cy"))) for name, point in points.items()}
+        logs = {name: [math.log10(found["work"][name][key]) for key in ("intensity", "rate")] for name in points}
+        peak = [line for line in root.iter(SVG + "line") if line.get("class") == "line"][1]
+        self.assertEqual(peak.get("y1"), peak.get("y2"))
+        for axis in (0, 1):
+            scale = (place["vision"][axis] - place["token"][axis]) / (logs["vision"][axis] - logs["token"][axis])
+            self.assertEqual(scale > 0, axis == 0)
+            fitted = place["token"][axis] + scale * (logs["prefill"][axis] - logs["token"][axis])
+            self.assertAlmostEqual(place["prefill"][axis], fitted, delta=0.5)
+        peak_y = place["token"][1] + scale * (math.log10(found["peak"]) - logs["token"][1])
+        self.assertAlmostEqual(float(peak.get("y1")), peak_y, delta=0.5)
+        for x, y in place.values():
+            self.assertTrue(0 < x < float(root.get("width")) and 0 < y < float(root.get("height")))
 
 
 if __name__ == "__main__":
