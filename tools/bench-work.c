@@ -55,6 +55,8 @@ read_vision (BenchShape *shape, const json_t *root)
   /* Pixels come as floats, whatever the rest is. */
   shape->patch_inputs = shape->n_vision_layers * (3 * width + ff);
   shape->patches_a_token = (guint) (side * side);
+  shape->token_side = (guint) (side * patch);
+  shape->tile_side = (guint) number (root, "image", "tile_size");
   shape->projector_weights = middle * (side * side * width + number (root, "text", "hidden_size"));
   shape->projector_inputs = side * side * width + middle;
 }

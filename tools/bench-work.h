@@ -24,6 +24,7 @@ typedef struct
   guint patches_a_token;
   gdouble projector_weights; /* for each image token */
   gdouble projector_inputs;
+  guint token_side, tile_side;                 /* pixels of an image token and of a tile */
   gdouble layer_bytes, head_bytes, crop_bytes; /* of weights, as VlmModelInfo has them */
   gdouble input_bytes, patch_input_bytes;      /* of a value that a product takes in */
 } BenchShape;

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import statistics
+import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -286,6 +287,74 @@ class Roofline(ToolTest):
         self.assertAlmostEqual(float(peak.get("y1")), peak_y, delta=0.5)
         for x, y in place.values():
             self.assertTrue(0 < x < float(root.get("width")) and 0 < y < float(root.get("height")))
+
+
+class Scaling(unittest.TestCase):
+    """What is measured, and that it is judged as --help says. How well it scales is not for a test on any machine."""
+
+    def scale(self, *args):
+        done = subprocess.run([BENCH, "--scaling", *args, SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=300)
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        return done.returncode, done.stdout.decode()
+
+    def judge(self, results, runs):
+        """Growth and whether it is met, from the samples."""
+        first = least = None
+        for r in results:
+            self.assertEqual(len(r["samples"]), runs)
+            self.assertAlmostEqual(r["median"] / statistics.median(r["samples"]), 1, places=4)
+            first = r if first is None or first["series"] != r["series"] else first
+            if r["series"] == "threads":
+                growth = statistics.median(a / b for a, b in zip(first["samples"], r["samples"]))
+                met = growth >= 0.925 * r["size"]
+            else:
+                growth = r["median"] / r["operations"] * first["operations"] / first["median"]
+                least = growth if r is first else least
+                met = growth <= 1.25 * least
+                least = min(least, growth)
+            self.assertAlmostEqual(r["growth"] / growth, 1, places=4)
+            self.assertEqual(r["met"], met or r is first, r)
+
+    def test_all_series(self):
+        status, out = self.scale("all", "--json", "--runs", "3", "-j", "2")
+        found = json.loads(out)
+        sizes = {}
+        for stage in ("vision", "prefill"):
+            results = [r for r in found["results"] if r["stage"] == stage]
+            self.judge(results, 3)
+            for r in results:
+                sizes.setdefault((stage, r["series"]), []).append(r["size"])
+        cases = {"threads": [1, 2], "image": [64, 100, 144, 196, 256], "tiles": [1, 2, 4, 7, 10],
+                 "prompt": [64, 128, 256, 512, 1024]}
+        wanted = {(stage, series): size for stage in ("vision", "prefill") for series, size in cases.items()}
+        del wanted["vision", "prompt"]
+        self.assertEqual(sizes, wanted)
+        for r in found["results"]:
+            tokens = {"threads": 256, "image": r["size"], "tiles": 256 * r["size"], "prompt": 0}[r["series"]]
+            self.assertEqual(r["image_tokens"], tokens, r)
+            self.assertGreater(r["prompt_tokens"], tokens)
+        # Tiles are so many times the work of one.
+        tiles = [r["operations"] for r in found["results"] if (r["series"], r["stage"]) == ("tiles", "vision")]
+        for count, operations in zip(cases["tiles"], tiles):
+            self.assertAlmostEqual(operations / tiles[0], count, places=4)
+        self.assertEqual(found["met"], all(r["met"] for r in found["results"]))
+        self.assertEqual(status, 0 if found["met"] else 3)
+
+    def test_lines(self):
+        status, out = self.scale("image", "--runs", "1", "-j", "1")
+        lines = out.splitlines()
+        self.assertEqual(lines[2].split(), ["series", "stage", "size", "tokens", "G", "op", "ms", "GOPS", "growth"])
+        self.assertEqual(len(lines), 13)
+        for line in lines[3:]:
+            self.assertRegex(line, r"^image +(vision|prefill)( +\d+){2}( +[\d.]+){4}  (missed)?$")
+        self.assertEqual(status, 3 if "missed" in out else 0)
+
+    def test_command_line(self):
+        for args in (("--scaling", "width", SMALL), ("--scaling", "all"), ("--scaling", "all", "--kernels"),
+                     ("--scaling", "all", "--plot", "x.svg", SMALL), ("--scaling", "all", "--roofline", "x.svg", SMALL)):
+            _, errors = run(BENCH, *args, status=2)
+            self.assertTrue(errors.startswith("vlm-bench: "), errors)
 
 
 if __name__ == "__main__":
