@@ -352,7 +352,7 @@ class Scaling(unittest.TestCase):
 
     def test_command_line(self):
         for args in (("--scaling", "width", SMALL), ("--scaling", "all"), ("--scaling", "all", "--kernels"),
-                     ("--scaling", "all", "--plot", "x.svg", SMALL), ("--scaling", "all", "--roofline", "x.svg", SMALL)):
+                     *(("--scaling", "all", drawing, "x.svg", SMALL) for drawing in ("--plot", "--roofline"))):
             _, errors = run(BENCH, *args, status=2)
             self.assertTrue(errors.startswith("vlm-bench: "), errors)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """tools/bench: figures are compared only where the work was the same. No peer is needed for that."""
 
+import fcntl
 import json
 import os
 import platform
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from toolkit import ToolTest, main, run
@@ -86,6 +88,18 @@ class Table(unittest.TestCase):
         with self.assertRaisesRegex(NotComparable, "graph does not tell its prompt_tokens"):
             peers_table.compare(recorded("decode") + [linear])
 
+    def test_summary(self):
+        """The fastest of each program, with how many times as long it takes as the first of ours."""
+        shape = {key: value for key, value in DECODE.items() if key != "prompt_tokens"}
+        records = recorded("vision") + recorded("decode")
+        records[2]["name"] = records[5]["name"] = "llama.cpp, Q4_0"
+        records += [record("decode", "graphs, slow", shape, [2 * t for t in PEER], parts=LINEAR),
+                    record("decode", "graphs, fast", shape, OURS, parts=LINEAR)]
+        lines = peers_table.summary(peers_table.compare(records)).splitlines()
+        self.assertEqual(lines[0], "| stage, ms | vlmcaption | llama.cpp | graphs | llama.cpp, same file |")
+        self.assertEqual(lines[2], "| vision | 300.0 | 600.0 (2.00) |  | 1.00 |")
+        self.assertEqual(lines[3], "| decode | 300.0 | 600.0 (2.00) | 300.0* (1.00) | 1.00 |")
+
     def test_loads(self):
         records = recorded("start to caption")
         for i, entry in enumerate(records):
@@ -119,6 +133,29 @@ class Measure(unittest.TestCase):
         self.assertEqual([entry["runs"] for entry in records], [OURS[:3], PEER[:3]])
         self.assertEqual(records[0]["loads"], OURS[:3])
         self.assertEqual(records[1]["file"], "x")
+
+    def test_locked_while_measuring(self):
+        """Nobody else has the lock while a contestant measures, and anybody may between."""
+        held = []
+
+        def is_held():
+            with open(path, "a", encoding="utf-8") as f:
+                try:
+                    fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return True
+                return False
+
+        class Watched(Fake):
+            def measure(self):
+                held.append(is_held())
+                return super().measure()
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "lock")
+            peers_measure.measure_all([Watched([("vision", "a", VISION, 1, {})])], 1, 0, path)
+            self.assertEqual(held, [True])
+            self.assertFalse(is_held())
 
     def test_shape_must_stay(self):
         answers = [[("vision", "a", dict(VISION, threads=n), 1, {})] for n in (2, 1)]

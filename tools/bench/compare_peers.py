@@ -55,6 +55,8 @@ def options():
     parser.add_argument("--pause", type=float, default=0.3, help="seconds between two contestants (0.3)")
     parser.add_argument("--realtime", action="store_true",
                         help="run what is measured before all other programs of the machine (chrt -f 1; root only)")
+    parser.add_argument("--lock", metavar="FILE", help="measure only while this file is locked (flock), so that "
+                        "whatever else measures on the machine waits")
     parser.add_argument("--no-amx", action="store_true", help="keep AMX from all contestants (x86-64)")
     parser.add_argument("--level", choices=peers_levels.LEVELS, help="hold all contestants to this level of "
                         "instructions (x86-64, processors that can fault CPUID)")
@@ -191,7 +193,7 @@ def report(machine, records, folder, suffix=""):
     except peers_table.NotComparable as error:
         print("compare_peers: not comparable: %s" % error, file=sys.stderr)
         return 3
-    table = "%s\n%s" % (peers_table.markdown(rows), peers_table.loads(rows))
+    table = "\n".join((peers_table.markdown(rows), peers_table.summary(rows), peers_table.loads(rows)))
     print(table)
     with open(os.path.join(folder, "results%s.json" % suffix), "w", encoding="utf-8") as f:
         json.dump({"machine": machine, "rows": rows}, f, indent=1)
@@ -214,8 +216,8 @@ def main():
     if given.no_amx:
         held_to = "AMX kept from all"
         prefix = prefix + [sys.executable, os.path.join(HERE, "peers_noamx.py")]
-    setup = peers_measure.Setup(work, os.path.abspath(given.build), given.llama or make_llama(work, python, given.level),
-                                python, given.threads, given.tokens, prefix)
+    llama = given.llama or make_llama(work, python, given.level)
+    setup = peers_measure.Setup(work, os.path.abspath(given.build), llama, python, given.threads, given.tokens, prefix)
     if given.level:
         held_to = "all held to %s" % given.level
         setup.prefix = prefix + peers_levels.prefix(given.level, work)
@@ -225,7 +227,7 @@ def main():
         return 0
     setup.load = os.getloadavg()[0]
     contestants = contestants_of(setup)
-    records = peers_measure.measure_all(contestants, given.runs, given.pause)
+    records = peers_measure.measure_all(contestants, given.runs, given.pause, given.lock)
     for contestant in contestants:
         if isinstance(contestant, peers_measure.Worker):
             contestant.close()

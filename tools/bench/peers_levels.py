@@ -41,8 +41,8 @@ def prefix(level, folder):
     """What to put before a command that is to see no more than level; builds the library for it in folder."""
     library = os.path.join(folder, "mask_cpuid.so")
     made = library + ".part"
-    subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC", "-O2", "-o", made, SOURCE], check=True,
-                   stdout=sys.stderr)
+    subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC", "-O2", "-o", made, SOURCE],
+                   check=True, stdout=sys.stderr)
     os.replace(made, library)
     return ["env", "LD_PRELOAD=" + library, "MASK_CPUID=" + level, "VLM_CPU=" + level]
 
