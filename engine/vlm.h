@@ -131,7 +131,11 @@ typedef struct
   guint64 n_parameters;
   guint64 weight_bytes; /* memory held by the packed weights */
   guint64 token_bytes;  /* of matrices that are read for each generated token */
+  guint64 head_bytes;   /* of them, what makes logits of a row */
+  guint64 crop_bytes;   /* of matrices that are read for each crop of a picture */
   gboolean fast;        /* the decoder's products are of integers */
+  gboolean fast_vision; /* those of the tower are */
+  const gchar *level;   /* of instructions: what VLM_CPU names, or the best there is */
   guint hidden_size, n_layers, vocab_size, max_context;
   guint vision_hidden_size, n_vision_layers;
 } VlmModelInfo;

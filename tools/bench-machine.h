@@ -8,6 +8,8 @@
 #include <glib.h>
 #include <jansson.h>
 
+#include "bench-peak.h"
+
 /* Processor, CPUs, load, best level of instructions, compiler. (transfer full) */
 json_t *bench_machine (void);
 
@@ -21,5 +23,8 @@ typedef struct _BenchMemory BenchMemory;
 BenchMemory *bench_memory_new (guint n_threads);
 void bench_memory_free (BenchMemory *memory);
 gdouble bench_memory_read_rate (BenchMemory *memory);
+
+/* Operations a second of n_threads that only run peak. */
+gdouble bench_peak_rate (BenchPeak peak, guint n_threads);
 
 #endif

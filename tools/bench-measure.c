@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "bench-kernels.h"
+#include "bench-threads.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,13 +11,14 @@
 #define RUN_SECONDS 0.03
 #define QUICK_RUN_SECONDS 0.0015
 
+/* What one thread does, and how long it took of a processor. */
 typedef struct
 {
   BenchWork work;
   gpointer user_data;
-  guint thread, repeats;
-  gdouble rate, seconds;
-} Task;
+  guint repeats;
+  gdouble *rates, *seconds; /* of each thread */
+} Run;
 
 static gdouble
 thread_seconds (void)
@@ -27,45 +29,35 @@ thread_seconds (void)
   return (gdouble) now.tv_sec + (gdouble) now.tv_nsec * 1e-9;
 }
 
-static gpointer
-run_task (gpointer data)
+static void
+run_one (guint thread, gpointer user_data)
 {
-  Task *task = data;
+  Run *run = user_data;
   gdouble began = thread_seconds (), work = 0;
   guint i;
 
-  for (i = 0; i < task->repeats; i++)
-    work += task->work (task->thread, task->user_data);
-  task->seconds = thread_seconds () - began;
-  task->rate = work > 0 ? work / MAX (task->seconds, 1e-9) : 0;
-
-  return NULL;
+  for (i = 0; i < run->repeats; i++)
+    work += run->work (thread, run->user_data);
+  run->seconds[thread] = thread_seconds () - began;
+  run->rates[thread] = work > 0 ? work / MAX (run->seconds[thread], 1e-9) : 0;
 }
 
 /* The rates of all threads together; the time of the longest of them in *seconds. */
 static gdouble
 run_all (const Bench *bench, BenchWork work, gpointer user_data, guint repeats, gdouble *seconds)
 {
-  Task *tasks = g_new (Task, bench->threads);
-  GThread **threads = g_new (GThread *, bench->threads);
+  g_autofree gdouble *rates = g_new0 (gdouble, bench->threads);
+  g_autofree gdouble *times = g_new0 (gdouble, bench->threads);
+  Run run = { work, user_data, repeats, rates, times };
   gdouble rate = 0;
   guint i;
 
-  for (i = 0; i < bench->threads; i++)
-    tasks[i] = (Task){ work, user_data, i, repeats, 0, 0 };
-  for (i = 1; i < bench->threads; i++)
-    threads[i] = g_thread_new ("bench", run_task, &tasks[i]);
-  run_task (&tasks[0]);
-  for (i = 1; i < bench->threads; i++)
-    g_thread_join (threads[i]);
-
+  bench_run_threads (bench->threads, run_one, &run);
   *seconds = 0;
   for (i = 0; i < bench->threads; i++) {
-    rate += tasks[i].rate;
-    *seconds = MAX (*seconds, tasks[i].seconds);
+    rate += rates[i];
+    *seconds = MAX (*seconds, times[i]);
   }
-  g_free (threads);
-  g_free (tasks);
 
   return rate;
 }
@@ -88,21 +80,6 @@ find_repeats (const Bench *bench, BenchWork work, gpointer user_data)
   return repeats;
 }
 
-static gint
-compare (gconstpointer a, gconstpointer b)
-{
-  gdouble x = *(const gdouble *) a, y = *(const gdouble *) b;
-
-  return x < y ? -1 : x > y;
-}
-
-static gdouble
-median (gdouble *values)
-{
-  qsort (values, BENCH_RUNS, sizeof *values, compare);
-  return values[BENCH_RUNS / 2];
-}
-
 void
 bench_measure (const Bench *bench, BenchCase *c)
 {
@@ -123,9 +100,9 @@ bench_measure (const Bench *bench, BenchCase *c)
     shares[i] = rates[i] / limits[i];
     before = after;
   }
-  c->rate = median (rates);
-  c->limit_rate = median (limits);
-  c->share = median (shares);
+  c->rate = bench_median (rates, BENCH_RUNS);
+  c->limit_rate = bench_median (limits, BENCH_RUNS);
+  c->share = bench_median (shares, BENCH_RUNS);
 }
 
 gpointer

@@ -4,6 +4,7 @@
 
 #include "bench-kernels.h"
 #include "bench-machine.h"
+#include "bench-threads.h"
 
 #include <stdlib.h>
 
@@ -17,13 +18,8 @@ struct _BenchMemory
 {
   guint n_threads;
   guint8 *block;
+  guint64 *sums; /* of what each thread read, so that it has to */
 };
-
-typedef struct
-{
-  const Line *lines;
-  guint64 sum;
-} Share;
 
 BenchMemory *
 bench_memory_new (guint n_threads)
@@ -32,6 +28,7 @@ bench_memory_new (guint n_threads)
   gsize i, size = n_threads * SHARE;
 
   memory->n_threads = n_threads;
+  memory->sums = g_new0 (guint64, n_threads);
   memory->block = bench_allocate (size);
   for (i = 0; i < size; i++)
     memory->block[i] = (guint8) i;
@@ -44,45 +41,34 @@ bench_memory_free (BenchMemory *memory)
   if (memory == NULL)
     return;
   free (memory->block);
+  g_free (memory->sums);
   g_free (memory);
 }
 
-static gpointer
-read_share (gpointer data)
+static void
+read_share (guint thread, gpointer user_data)
 {
-  Share *share = data;
+  BenchMemory *memory = user_data;
+  const Line *lines = (const Line *) (memory->block + thread * SHARE);
   const gsize n = SHARE / sizeof (Line) / STREAMS;
   Line sum[STREAMS] = { { 0 } };
   gsize i, j;
 
   for (i = 0; i < n; i++) {
     for (j = 0; j < STREAMS; j++) {
-      __builtin_prefetch (share->lines + j * n + i + AHEAD);
-      sum[j] ^= share->lines[j * n + i];
+      __builtin_prefetch (lines + j * n + i + AHEAD);
+      sum[j] ^= lines[j * n + i];
     }
   }
   for (j = 1; j < STREAMS; j++)
     sum[0] ^= sum[j];
-  share->sum = sum[0][0] ^ sum[0][1];
-  return NULL;
+  memory->sums[thread] = sum[0][0] ^ sum[0][1];
 }
 
 gdouble
 bench_memory_read_rate (BenchMemory *memory)
 {
-  g_autofree GThread **threads = g_new0 (GThread *, memory->n_threads);
-  g_autofree Share *shares = g_new0 (Share, memory->n_threads);
-  gint64 since = g_get_monotonic_time (), took;
-  guint i;
+  gdouble seconds = bench_run_threads (memory->n_threads, read_share, memory);
 
-  for (i = 0; i < memory->n_threads; i++) {
-    shares[i].lines = (const Line *) (memory->block + i * SHARE);
-    if (i > 0)
-      threads[i] = g_thread_new ("read", read_share, &shares[i]);
-  }
-  read_share (&shares[0]);
-  for (i = 1; i < memory->n_threads; i++)
-    g_thread_join (threads[i]);
-  took = MAX (g_get_monotonic_time () - since, 1);
-  return (gdouble) (memory->n_threads * SHARE) * G_USEC_PER_SEC / (gdouble) took;
+  return (gdouble) (memory->n_threads * SHARE) / seconds;
 }

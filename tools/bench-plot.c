@@ -2,11 +2,11 @@
 
 /*
  * The stages of an answer as an SVG drawing: a bar for each, with the range of its runs, and below
- * them a histogram of the time from the frame to the caption. Colours follow the viewer's light or
- * dark scheme.
+ * them a histogram of the time from the frame to the caption.
  */
 
 #include "bench-stages.h"
+#include "bench-svg.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,36 +19,6 @@
 #define COLUMNS 120 /* height of the histogram */
 #define GAP 70      /* between the two */
 #define MAX_BINS 20
-
-static const gchar head[] =
-    "<style>\n"
-    ".back { fill: #ffffff } .ink { fill: #1f2430 } .pale { fill: #5b6270 }\n"
-    ".bar { fill: #2f6fb3 } .line { stroke: #1f2430; stroke-width: 1.5 }\n"
-    "text { font: 13px sans-serif } .title { font-weight: bold }\n"
-    "@media (prefers-color-scheme: dark) {\n"
-    ".back { fill: #14171c } .ink { fill: #e8eaee } .pale { fill: #a3abb8 }\n"
-    ".bar { fill: #5b9bdd } .line { stroke: #e8eaee }\n"
-    "}\n"
-    "</style>\n";
-
-/* Text with its start, middle or end at x. XML has no way to write control characters. */
-static void
-put_text (
-    GString *svg, const gchar *class, const gchar *anchor, gdouble x, gdouble y, const gchar *text)
-{
-  g_autofree gchar *shown = g_utf8_make_valid (text, -1);
-  g_autofree gchar *escaped = NULL;
-  gchar *c;
-
-  for (c = shown; *c != '\0'; c++) {
-    if (g_ascii_iscntrl (*c))
-      *c = '?';
-  }
-  escaped = g_markup_escape_text (shown, -1);
-  g_string_append_printf (svg,
-      "<text class=\"%s\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, anchor, x,
-      y, escaped);
-}
 
 static void
 put_bar (GString *svg, gdouble x, gdouble y, gdouble width, gdouble height, const gchar *title)
@@ -82,12 +52,10 @@ put_stage (
   gdouble low, high;
 
   find_range (result->runs[stage], result->options->n_runs, &low, &high);
-  put_text (svg, "ink", "end", LEFT - 10, y + 15, name);
+  bench_svg_text (svg, "ink", "end", LEFT - 10, y + 15, name);
   put_bar (svg, LEFT, y, MAX (result->median[stage] * scale, 1), 20, title);
-  g_string_append_printf (svg,
-      "<line class=\"line\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-      LEFT + low * scale, LEFT + high * scale, y + 10, y + 10);
-  put_text (svg, "ink", "start", LEFT + high * scale + 8, y + 15, figure);
+  bench_svg_line (svg, "line", LEFT + low * scale, y + 10, LEFT + high * scale, y + 10);
+  bench_svg_text (svg, "ink", "start", LEFT + high * scale + 8, y + 15, figure);
 }
 
 /* How many values are in each of n_bins equal parts of low .. high. */
@@ -116,7 +84,8 @@ put_histogram (GString *svg, const BenchStagesResult *result, gdouble y)
   count_bins (result->runs[BENCH_TOTAL], n, low, high, counts, n_bins);
   for (i = 0; i < n_bins; i++)
     most = MAX (most, counts[i]);
-  put_text (svg, "ink title", "start", LEFT, y - 12, "From the frame to its caption, runs by time");
+  bench_svg_text (
+      svg, "ink title", "start", LEFT, y - 12, "From the frame to its caption, runs by time");
   for (i = 0; i < n_bins; i++) {
     gdouble height = (gdouble) counts[i] / most * COLUMNS;
 
@@ -125,15 +94,13 @@ put_histogram (GString *svg, const BenchStagesResult *result, gdouble y)
     if (counts[i] > 0)
       put_bar (svg, LEFT + i * width, y + COLUMNS - height, MAX (width - 2, 1), height, text);
   }
-  g_string_append_printf (svg,
-      "<line class=\"line\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", LEFT, WIDTH - RIGHT,
-      y + COLUMNS, y + COLUMNS);
+  bench_svg_line (svg, "line", LEFT, y + COLUMNS, WIDTH - RIGHT, y + COLUMNS);
   g_snprintf (text, sizeof text, "%.1f ms", low * 1e3);
-  put_text (svg, "pale", "start", LEFT, y + COLUMNS + 18, text);
+  bench_svg_text (svg, "pale", "start", LEFT, y + COLUMNS + 18, text);
   g_snprintf (text, sizeof text, "%.1f ms", high * 1e3);
-  put_text (svg, "pale", "end", WIDTH - RIGHT, y + COLUMNS + 18, text);
+  bench_svg_text (svg, "pale", "end", WIDTH - RIGHT, y + COLUMNS + 18, text);
   g_snprintf (text, sizeof text, "%u", most);
-  put_text (svg, "pale", "end", LEFT - 10, y + 12, text);
+  bench_svg_text (svg, "pale", "end", LEFT - 10, y + 12, text);
 }
 
 gchar *
@@ -144,20 +111,16 @@ bench_plot (const BenchStagesResult *result)
   g_autofree gchar *name = g_path_get_basename (result->options->model);
   g_autofree gchar *tokens =
       g_strdup_printf ("%u image tokens, %u prompt tokens, %" G_GSIZE_FORMAT " answer tokens",
-          result->n_image_tokens, result->n_prompt_tokens, result->n_tokens);
+          result->answer.n_image_tokens, result->answer.n_prompt_tokens, result->answer.n_tokens);
   g_autofree gchar *runs = g_strdup_printf (
       "%u threads, medians and ranges of %u runs", result->n_threads, result->options->n_runs);
-  GString *svg = g_string_new (NULL);
+  GString *svg = bench_svg_begin (WIDTH, height);
   gdouble most = 0, low, high;
   BenchStage stage;
 
-  g_string_append_printf (svg,
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
-      "role=\"img\">\n%s<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n",
-      WIDTH, height, WIDTH, height, head, WIDTH, height);
-  put_text (svg, "ink title", "start", LEFT, 24, name);
-  put_text (svg, "pale", "start", LEFT, 44, tokens);
-  put_text (svg, "pale", "start", LEFT, 62, runs);
+  bench_svg_text (svg, "ink title", "start", LEFT, 24, name);
+  bench_svg_text (svg, "pale", "start", LEFT, 44, tokens);
+  bench_svg_text (svg, "pale", "start", LEFT, 62, runs);
   for (stage = BENCH_IMAGE; stage <= BENCH_TOTAL; stage++) {
     find_range (result->runs[stage], result->options->n_runs, &low, &high);
     most = MAX (most, high);
@@ -165,6 +128,5 @@ bench_plot (const BenchStagesResult *result)
   for (stage = BENCH_IMAGE; stage <= BENCH_TOTAL; stage++)
     put_stage (svg, result, stage, TOP + stage * ROW, (WIDTH - LEFT - RIGHT) / most);
   put_histogram (svg, result, below);
-  g_string_append (svg, "</svg>\n");
-  return g_string_free (svg, FALSE);
+  return bench_svg_end (svg);
 }

@@ -4,14 +4,12 @@
 
 #include "bench-stages.h"
 #include "bench-machine.h"
+#include "bench-threads.h"
 
-#include <stdlib.h>
 #include <sys/resource.h>
 
-#define PROMPT "Describe this picture in one sentence."
-
 static const gchar *const names[N_BENCH_STAGES] = { "image", "vision", "prefill", "token", "total",
-  "read" };
+  "read", "peak" };
 
 /* What goes on while the result comes about. */
 typedef struct
@@ -19,6 +17,7 @@ typedef struct
   BenchStagesResult result;
   guint8 *pixels;
   BenchMemory *memory;
+  BenchPeak peak;
 } Bench;
 
 const gchar *
@@ -27,87 +26,67 @@ bench_stage_name (BenchStage stage)
   return names[stage];
 }
 
-static gint
-compare_doubles (gconstpointer a, gconstpointer b)
+const gchar *
+bench_peak_kind (const BenchStagesResult *result)
 {
-  gdouble x = *(const gdouble *) a, y = *(const gdouble *) b;
-
-  return x < y ? -1 : x > y;
+  return result->model.info.fast ? "int8" : "float32";
 }
 
-/* The middle one of n values, or the mean of the two in the middle. */
-static gdouble
-median_of (const gdouble *values, guint n)
+gboolean
+bench_stage_point (const BenchStagesResult *result, BenchStage stage, BenchPoint *point)
 {
-  g_autofree gdouble *sorted = g_memdup2 (values, n * sizeof (*values));
+  const BenchAnswer *answer = &result->answer;
+  const BenchCost none = { 0 };
 
-  qsort (sorted, n, sizeof (*sorted), compare_doubles);
-  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
-
-/* Something to look at at every place; a plain picture would be no other for the time it takes. */
-static guint8 *
-draw (guint width, guint height)
-{
-  guint8 *pixels = g_malloc ((gsize) width * height * 3);
-  gsize i;
-
-  for (i = 0; i < (gsize) width * height * 3; i++)
-    pixels[i] = (guint8) ((i * 2654435761u) >> 11);
-  return pixels;
-}
-
-/* Rows of patches that the tower sees. */
-static void
-count_patches (const gchar *name, guint index, VlmArrayType type, const gsize *shape, guint n_dims,
-    gconstpointer data, gpointer user_data)
-{
-  Bench *bench = user_data;
-
-  if (g_str_equal (name, "patches"))
-    bench->result.n_patches += (guint) shape[0];
-  (void) index, (void) type, (void) n_dims, (void) data;
+  point->cost = stage == BENCH_VISION ? answer->vision
+      : stage == BENCH_PREFILL        ? answer->prefill
+      : stage == BENCH_TOKEN          ? answer->token_cost
+                                      : none;
+  if (point->cost.operations == 0 || result->median[stage] <= 0)
+    return FALSE;
+  point->rate = point->cost.operations / result->median[stage];
+  point->intensity = point->cost.operations / point->cost.bytes;
+  point->roof = MIN (result->median[BENCH_PEAK], point->intensity * result->median[BENCH_READ]);
+  point->share = point->rate / point->roof;
+  return TRUE;
 }
 
 static void
-keep (BenchStagesResult *kept, guint run, const VlmResult *result, gdouble rate)
+keep (BenchStagesResult *kept, guint run, const BenchAnswer *answer)
 {
-  kept->runs[BENCH_IMAGE][run] = result->timings.image;
-  kept->runs[BENCH_VISION][run] = result->timings.vision;
-  kept->runs[BENCH_PREFILL][run] = result->timings.prefill;
-  /* The first token comes out of the prefill. */
-  kept->runs[BENCH_TOKEN][run] = result->timings.decode / MAX (result->n_ids - 1, 1);
-  kept->runs[BENCH_TOTAL][run] = result->timings.total;
-  kept->runs[BENCH_READ][run] = rate;
+  kept->runs[BENCH_IMAGE][run] = answer->timings.image;
+  kept->runs[BENCH_VISION][run] = answer->timings.vision;
+  kept->runs[BENCH_PREFILL][run] = answer->timings.prefill;
+  kept->runs[BENCH_TOKEN][run] = answer->token;
+  kept->runs[BENCH_TOTAL][run] = answer->timings.total;
 }
 
-/* A run below 0 warms up: its picture is counted, its times are not. */
+/* A run below 0 warms up: its work is counted, its times are not. */
 static gboolean
-run_once (Bench *bench, VlmSession *session, gint run, GError **error)
+run_once (Bench *bench, gint run, GError **error)
 {
   BenchStagesResult *kept = &bench->result;
   const BenchStages *options = kept->options;
-  const VlmImage image = { bench->pixels, (gsize) options->width * 3, options->width,
-    options->height };
-  const VlmWatch watch = { NULL, count_patches, bench, NULL };
+  const VlmImage image = bench_picture (bench->pixels, options->width, options->height);
   VlmRequest request = VLM_REQUEST_INIT;
-  VlmResult result = { 0 };
-  gdouble rate = run < 0 ? 0 : bench_memory_read_rate (bench->memory);
+  BenchAnswer answer;
 
-  request.prompt = PROMPT;
+  request.prompt = BENCH_PROMPT;
   request.images = &image;
-  request.n_images = kept->info.has_vision ? 1 : 0;
+  request.n_images = kept->model.info.has_vision ? 1 : 0;
   request.max_tokens = (gint) options->max_tokens;
   request.tiling = VLM_TILING_OFF;
   request.n_threads = kept->n_threads;
-  if (!vlm_session_generate (session, &request, run < 0 ? &watch : NULL, &result, error))
+  if (run >= 0) {
+    kept->runs[BENCH_READ][run] = bench_memory_read_rate (bench->memory);
+    kept->runs[BENCH_PEAK][run] = bench_peak_rate (bench->peak, kept->n_threads);
+  }
+  if (!bench_model_ask (&kept->model, &request, run < 0, &answer, error))
     return FALSE;
-  if (run >= 0)
-    keep (kept, (guint) run, &result, rate);
-  kept->n_image_tokens = result.n_image_tokens;
-  kept->n_prompt_tokens = result.n_prompt_tokens;
-  kept->n_tokens = result.n_ids;
-  vlm_result_clear (&result);
+  if (run < 0)
+    kept->answer = answer;
+  else
+    keep (kept, (guint) run, &answer);
   return TRUE;
 }
 
@@ -125,45 +104,50 @@ run_all (Bench *bench, GError **error)
 {
   BenchStagesResult *kept = &bench->result;
   const BenchStages *options = kept->options;
-  const VlmLoadOptions load = {
-    .precision = options->precision, .mmproj = options->mmproj, .n_threads = kept->n_threads
-  };
-  gint64 since = g_get_monotonic_time ();
-  VlmModel *model = vlm_model_load (options->model, &load, NULL, NULL, NULL, error);
-  VlmSession *session;
+  BenchModel *model = &kept->model;
   gboolean ok;
   gint run;
 
-  if (model == NULL)
+  if (!bench_model_open (
+          model, options->model, options->mmproj, options->precision, kept->n_threads, error))
     return FALSE;
-  kept->load = (gdouble) (g_get_monotonic_time () - since) / G_USEC_PER_SEC;
-  vlm_model_get_info (model, &kept->info);
-  session = vlm_session_new (model);
-  ok = run_once (bench, session, -1, error);
+  kept->level = (VlmCpuLevel) vlm_cpu_level_from_name (model->info.level);
+  bench->peak =
+      model->info.fast ? bench_peak_integers (kept->level) : bench_peak_floats (kept->level);
+  ok = run_once (bench, -1, error);
   /* The memory that is read for comparison is none of the model's. */
   kept->peak_bytes = peak_bytes ();
   bench->memory = bench_memory_new (kept->n_threads);
   for (run = 0; ok && run < (gint) options->n_runs; run++)
-    ok = run_once (bench, session, run, error);
+    ok = run_once (bench, run, error);
   bench_memory_free (bench->memory);
-  vlm_session_free (session);
-  vlm_model_unref (model);
+  bench_model_close (model);
+  return ok;
+}
+
+/* drawing: taken over */
+static gboolean
+write_drawing (const gchar *path, gchar *drawing, GError **error)
+{
+  gboolean ok = g_file_set_contents (path, drawing, -1, error);
+
+  g_free (drawing);
   return ok;
 }
 
 static gboolean
 report (const BenchStagesResult *result, GError **error)
 {
-  g_autofree gchar *plot = NULL;
+  const BenchStages *options = result->options;
 
-  if (result->options->json)
+  if (options->json)
     bench_print_stages_json (result);
   else
     bench_print_stages (result);
-  if (result->options->plot == NULL)
-    return TRUE;
-  plot = bench_plot (result);
-  return g_file_set_contents (result->options->plot, plot, -1, error);
+  if (options->plot != NULL && !write_drawing (options->plot, bench_plot (result), error))
+    return FALSE;
+  return options->roofline == NULL
+      || write_drawing (options->roofline, bench_roofline (result), error);
 }
 
 gboolean
@@ -175,12 +159,12 @@ bench_stages (const BenchStages *options, GError **error)
   BenchStage stage;
 
   result->n_threads = options->n_threads > 0 ? options->n_threads : g_get_num_processors ();
-  bench.pixels = draw (options->width, options->height);
+  bench.pixels = bench_draw (options->width, options->height);
   for (stage = 0; stage < N_BENCH_STAGES; stage++)
     result->runs[stage] = g_new0 (gdouble, options->n_runs);
   ok = run_all (&bench, error);
   for (stage = 0; ok && stage < N_BENCH_STAGES; stage++)
-    result->median[stage] = median_of (result->runs[stage], options->n_runs);
+    result->median[stage] = bench_median (result->runs[stage], options->n_runs);
   ok = ok && report (result, error);
   for (stage = 0; stage < N_BENCH_STAGES; stage++)
     g_free (result->runs[stage]);

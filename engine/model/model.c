@@ -223,6 +223,9 @@ vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
   info->n_parameters = model->weights->n_parameters;
   info->weight_bytes = model->weights->n_bytes;
   info->token_bytes = model->weights->token_bytes;
+  info->head_bytes = model->weights->head_bytes;
+  info->crop_bytes = model->weights->crop_bytes;
+  info->level = model->kernels.name;
   info->fast = vlm_matrix_has_integers (model->weights->layers[0].down);
   info->hidden_size = config->text.hidden_size;
   info->n_layers = config->text.n_layers;
@@ -231,6 +234,7 @@ vlm_model_get_info (const VlmModel *model, VlmModelInfo *info)
   if (config->has_vision) {
     info->vision_hidden_size = config->vision.hidden_size;
     info->n_vision_layers = config->vision.n_layers;
+    info->fast_vision = vlm_matrix_has_integers (model->weights->vision_layers[0].fc1.matrix);
   }
 }
 

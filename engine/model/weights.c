@@ -167,6 +167,23 @@ count_token_bytes (const VlmWeights *weights, guint n_layers)
   return sum;
 }
 
+/* Every matrix of tower and projector once. */
+static guint64
+count_crop_bytes (const VlmWeights *weights, guint n_layers)
+{
+  guint64 sum = matrix_bytes (weights->patch.matrix) + matrix_bytes (weights->projector1.matrix)
+      + matrix_bytes (weights->projector2.matrix);
+  guint i;
+
+  for (i = 0; i < n_layers; i++) {
+    const VlmVisionLayer *layer = &weights->vision_layers[i];
+
+    sum += matrix_bytes (layer->qkv.matrix) + matrix_bytes (layer->out.matrix)
+        + matrix_bytes (layer->fc1.matrix) + matrix_bytes (layer->fc2.matrix);
+  }
+  return sum;
+}
+
 VlmWeights *
 vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels, VlmPrecision precision,
     guint n_threads, VlmProgressFunc progress, gpointer user_data, GCancellable *cancellable,
@@ -192,6 +209,9 @@ vlm_weights_load (VlmCheckpoint *checkpoint, const VlmKernels *kernels, VlmPreci
   if (checkpoint->config.text.tied_head)
     weights->head = weights->embedding;
   weights->token_bytes = count_token_bytes (weights, checkpoint->config.text.n_layers);
+  weights->head_bytes = matrix_bytes (weights->head);
+  if (checkpoint->config.has_vision)
+    weights->crop_bytes = count_crop_bytes (weights, checkpoint->config.vision.n_layers);
   return weights;
 }
 

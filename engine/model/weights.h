@@ -53,6 +53,8 @@ typedef struct
   guint64 n_parameters;
   guint64 n_bytes;     /* memory held */
   guint64 token_bytes; /* of matrices that every generated token reads */
+  guint64 head_bytes;  /* of them, the head */
+  guint64 crop_bytes;  /* of matrices that every crop of a picture reads */
 } VlmWeights;
 
 /*

@@ -2,14 +2,16 @@
 """vlm-bench: what it measures is there, and no rate is beyond its limit."""
 
 import json
+import math
 import os
 import re
 import shutil
 import statistics
+import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from toolkit import DEMO_MODEL, ToolTest, main, run
+from toolkit import DEMO_MODEL, MODEL_TOOL, SMALL, ToolTest, main, run
 
 BENCH = os.environ["VLM_BENCH"]
 LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "avxvnni-evex")
@@ -124,7 +126,7 @@ class Stages(unittest.TestCase):
         # Weights and what the program needs beside them, but not the memory that is read for comparison.
         self.assertLess(found["weight_bytes"], found["peak_bytes"])
         self.assertLess(found["peak_bytes"], found["weight_bytes"] + 100e6)
-        for name in ("image", "vision", "prefill", "token", "total", "read"):
+        for name in ("image", "vision", "prefill", "token", "total", "read", "peak"):
             self.assertEqual(len(found["samples"][name]), 3)
             self.assertAlmostEqual(statistics.median(found["samples"][name]) / found[name], 1, places=4)
 
@@ -136,6 +138,9 @@ class Stages(unittest.TestCase):
         for name, line in zip(("image", "vision", "prefill", "token", "total"), lines[3:8]):
             self.assertRegex(line, rf"^{name} +[\d.]+ ms$")
         self.assertRegex(lines[8], r"GB/s, \d+ % of the [\d.]+ GB/s of a plain read$")
+        for name, line in zip(("vision", "prefill", "token"), lines[9:12]):
+            self.assertRegex(line, rf"^{name} +[\d.]+ G operations, [\d.]+ a byte: [\d.]+ GOPS, \d+ % of [\d.]+$")
+        self.assertRegex(lines[12], r"^int8 peak of \w+ on registers alone: [\d.]+ GOPS$")
 
     def test_no_such_model(self):
         _, errors = run(BENCH, "/no/such/model", status=1)
@@ -146,6 +151,78 @@ class Stages(unittest.TestCase):
                      ("--runs", "0", DEMO_MODEL), ("--kernels", "--plot", "x.svg")):
             _, errors = run(BENCH, *args, status=2)
             self.assertTrue(errors.startswith("vlm-bench: "), errors)
+
+
+def shape_of(model):
+    return json.loads(run(MODEL_TOOL, "info", "--json", model)[0])
+
+
+class Work(ToolTest):
+    """What vlm-bench says that the stages are, against the same counted here, product by product."""
+
+    def products(self, info, image_tokens, prompt_tokens):
+        """(rows, columns, width) of every product of a picture in one piece, and of the prompt."""
+        text, vision, projector = info["text"], info["vision"], info["projector"]
+        n, width, hidden = 4 * image_tokens, vision["hidden_size"], text["hidden_size"]
+        picture = [(n, vision["patch_size"] ** 2 * 3, width)]
+        for _ in range(vision["n_layers"]):
+            picture += [(n, width, 3 * width), (n, width, width), (n, width, vision["ff_size"]),
+                        (n, vision["ff_size"], width)]
+            picture += [(n, vision["head_dim"], n), (n, n, vision["head_dim"])] * vision["n_heads"]
+        picture += [(image_tokens, 4 * width, projector["hidden_size"]),
+                    (image_tokens, projector["hidden_size"], hidden)]
+        prompt = [(1, hidden, text["vocab_size"])]
+        for kind in text["layer_types"]:
+            prompt += [(prompt_tokens, hidden, 2 * text["ff_size"]), (prompt_tokens, text["ff_size"], hidden)]
+            if kind == "conv":
+                prompt += [(prompt_tokens, hidden, 4 * hidden), (prompt_tokens, text["conv_taps"], hidden)]
+                continue
+            heads, dim = text["n_heads"], text["head_dim"]
+            prompt += [(prompt_tokens, hidden, (heads + 2 * text["n_kv_heads"]) * dim),
+                       (prompt_tokens, heads * dim, hidden)]
+            for i in range(prompt_tokens):
+                prompt += [(1, dim, i + 1), (1, i + 1, dim)] * heads
+        return picture, prompt
+
+    def measure(self, model, *args):
+        return json.loads(run(BENCH, "--json", "--runs", "1", "-n", "4", "-j", "1", *args, model)[0])
+
+    def test_operations(self):
+        for model in (DEMO_MODEL, SMALL):
+            found = self.measure(model)
+            wanted = self.products(shape_of(model), found["image_tokens"], found["prompt_tokens"])
+            for stage, products in zip(("vision", "prefill"), wanted):
+                self.assertAlmostEqual(found["work"][stage]["operations"] / sum(2 * a * b * c for a, b, c in products),
+                                       1, places=5, msg=(model, stage))
+
+    def test_bytes(self):
+        """A token reads its weights, what its products take in, and the keys and values before it."""
+        for precision, value in (("exact", 4), ("fast", 1)):
+            found = self.measure(DEMO_MODEL, "--precision", precision)
+            text = shape_of(DEMO_MODEL)["text"]
+            n_conv = text["layer_types"].count("conv")
+            n_attention = len(text["layer_types"]) - n_conv
+            width, query, key = (text["hidden_size"], text["n_heads"] * text["head_dim"],
+                                 text["n_kv_heads"] * text["head_dim"])
+            inputs = n_conv * (3 * width + text["ff_size"]) + n_attention * (2 * width + query + text["ff_size"])
+            # The mean of the tokens that are decoded; the first one comes out of the prompt.
+            before = found["prompt_tokens"] + (found["answer_tokens"] - 2) / 2
+            wanted = found["token_bytes"] + value * inputs + n_attention * 4 * (query + 2 * (before + 1) * key)
+            self.assertAlmostEqual(found["work"]["token"]["bytes"] / wanted, 1, places=5, msg=precision)
+
+    def test_shares(self):
+        found = self.measure(DEMO_MODEL, "--precision", "fast")
+        self.assertEqual(found["peak_kind"], "int8")
+        self.assertEqual(found["level"], found["machine"]["best_level"])
+        self.assertEqual(self.measure(DEMO_MODEL)["peak_kind"], "float32")
+        for stage in ("vision", "prefill", "token"):
+            work = found["work"][stage]
+            self.assertAlmostEqual(work["rate"] * found[stage] / work["operations"], 1, places=4)
+            self.assertAlmostEqual(work["intensity"] * work["bytes"] / work["operations"], 1, places=4)
+            roof = min(found["peak"], work["intensity"] * found["read"])
+            self.assertAlmostEqual(work["roof"] / roof, 1, places=4)
+            self.assertAlmostEqual(work["share"] * work["roof"] / work["rate"], 1, places=4)
+            self.assertLess(work["rate"], found["peak"], stage)
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -193,8 +270,101 @@ class Plot(ToolTest):
             self.assertLessEqual(float(bar.get("y", 0)) + float(bar.get("height")), height)
 
     def test_cannot_be_written(self):
-        _, errors = run(BENCH, "--runs", "1", "-n", "2", "--plot", self.path("no", "such.svg"), DEMO_MODEL, status=1)
-        self.assertIn("such.svg", errors)
+        for drawing in ("--plot", "--roofline"):
+            _, errors = run(BENCH, "--runs", "1", "-n", "2", drawing, self.path("no", "such.svg"), DEMO_MODEL, status=1)
+            self.assertIn("such.svg", errors)
+
+
+class Roofline(ToolTest):
+    def test_points_below_their_roof(self):
+        path = self.path("roof.svg")
+        out, _ = run(BENCH, "--json", "--runs", "1", "-n", "4", "-j", "1", "--precision", "fast", "--roofline", path,
+                     DEMO_MODEL)
+        found, root = json.loads(out), ElementTree.parse(path).getroot()
+        points = {point.find(SVG + "title").text.split(":")[0]: point for point in root.iter(SVG + "circle")}
+        self.assertEqual(list(points), ["vision", "prefill", "token"])
+        # Both scales are logarithmic: two points fix them, the third and the peak's line must fit.
+        place = {name: (float(point.get("cx")), float(point.get("cy"))) for name, point in points.items()}
+        logs = {name: [math.log10(found["work"][name][key]) for key in ("intensity", "rate")] for name in points}
+        peak = [line for line in root.iter(SVG + "line") if line.get("class") == "line"][1]
+        self.assertEqual(peak.get("y1"), peak.get("y2"))
+        for axis in (0, 1):
+            scale = (place["vision"][axis] - place["token"][axis]) / (logs["vision"][axis] - logs["token"][axis])
+            self.assertEqual(scale > 0, axis == 0)
+            fitted = place["token"][axis] + scale * (logs["prefill"][axis] - logs["token"][axis])
+            self.assertAlmostEqual(place["prefill"][axis], fitted, delta=0.5)
+        peak_y = place["token"][1] + scale * (math.log10(found["peak"]) - logs["token"][1])
+        self.assertAlmostEqual(float(peak.get("y1")), peak_y, delta=0.5)
+        for x, y in place.values():
+            self.assertTrue(0 < x < float(root.get("width")) and 0 < y < float(root.get("height")))
+
+
+class Scaling(unittest.TestCase):
+    """What is measured, and that it is judged as --help says. How well it scales is not for a test on any machine."""
+
+    def scale(self, *args):
+        done = subprocess.run([BENCH, "--scaling", *args, SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=300)
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        return done.returncode, done.stdout.decode()
+
+    def judge(self, results, runs):
+        """Growth and whether it is met, from the samples."""
+        first = least = None
+        for r in results:
+            self.assertEqual(len(r["samples"]), runs)
+            self.assertAlmostEqual(r["median"] / statistics.median(r["samples"]), 1, places=4)
+            first = r if first is None or first["series"] != r["series"] else first
+            if r["series"] == "threads":
+                growth = statistics.median(a / b for a, b in zip(first["samples"], r["samples"]))
+                met = growth >= 0.925 * r["size"]
+            else:
+                growth = r["median"] / r["operations"] * first["operations"] / first["median"]
+                least = growth if r is first else least
+                met = growth <= 1.25 * least
+                least = min(least, growth)
+            self.assertAlmostEqual(r["growth"] / growth, 1, places=4)
+            self.assertEqual(r["met"], met or r is first, r)
+
+    def test_all_series(self):
+        status, out = self.scale("all", "--json", "--runs", "3", "-j", "2")
+        found = json.loads(out)
+        sizes = {}
+        for stage in ("vision", "prefill"):
+            results = [r for r in found["results"] if r["stage"] == stage]
+            self.judge(results, 3)
+            for r in results:
+                sizes.setdefault((stage, r["series"]), []).append(r["size"])
+        cases = {"threads": [1, 2], "image": [64, 100, 144, 196, 256], "tiles": [1, 2, 4, 7, 10],
+                 "prompt": [64, 128, 256, 512, 1024]}
+        wanted = {(stage, series): size for stage in ("vision", "prefill") for series, size in cases.items()}
+        del wanted["vision", "prompt"]
+        self.assertEqual(sizes, wanted)
+        for r in found["results"]:
+            tokens = {"threads": 256, "image": r["size"], "tiles": 256 * r["size"], "prompt": 0}[r["series"]]
+            self.assertEqual(r["image_tokens"], tokens, r)
+            self.assertGreater(r["prompt_tokens"], tokens)
+        # Tiles are so many times the work of one.
+        tiles = [r["operations"] for r in found["results"] if (r["series"], r["stage"]) == ("tiles", "vision")]
+        for count, operations in zip(cases["tiles"], tiles):
+            self.assertAlmostEqual(operations / tiles[0], count, places=4)
+        self.assertEqual(found["met"], all(r["met"] for r in found["results"]))
+        self.assertEqual(status, 0 if found["met"] else 3)
+
+    def test_lines(self):
+        status, out = self.scale("image", "--runs", "1", "-j", "1")
+        lines = out.splitlines()
+        self.assertEqual(lines[2].split(), ["series", "stage", "size", "tokens", "G", "op", "ms", "GOPS", "growth"])
+        self.assertEqual(len(lines), 13)
+        for line in lines[3:]:
+            self.assertRegex(line, r"^image +(vision|prefill)( +\d+){2}( +[\d.]+){4}  (missed)?$")
+        self.assertEqual(status, 3 if "missed" in out else 0)
+
+    def test_command_line(self):
+        for args in (("--scaling", "width", SMALL), ("--scaling", "all"), ("--scaling", "all", "--kernels"),
+                     *(("--scaling", "all", drawing, "x.svg", SMALL) for drawing in ("--plot", "--roofline"))):
+            _, errors = run(BENCH, *args, status=2)
+            self.assertTrue(errors.startswith("vlm-bench: "), errors)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """tools/bench: figures are compared only where the work was the same. No peer is needed for that."""
 
+import fcntl
 import json
 import os
 import platform
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from toolkit import ToolTest, main, run
@@ -13,6 +17,7 @@ from toolkit import ToolTest, main, run
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "bench")
 sys.path.insert(0, BENCH)
 
+import peers_levels  # noqa: E402
 import peers_measure  # noqa: E402
 import peers_table  # noqa: E402
 from peers_table import LINEAR, NotComparable, record  # noqa: E402
@@ -83,6 +88,18 @@ class Table(unittest.TestCase):
         with self.assertRaisesRegex(NotComparable, "graph does not tell its prompt_tokens"):
             peers_table.compare(recorded("decode") + [linear])
 
+    def test_summary(self):
+        """The fastest of each program, with how many times as long it takes as the first of ours."""
+        shape = {key: value for key, value in DECODE.items() if key != "prompt_tokens"}
+        records = recorded("vision") + recorded("decode")
+        records[2]["name"] = records[5]["name"] = "llama.cpp, Q4_0"
+        records += [record("decode", "graphs, slow", shape, [2 * t for t in PEER], parts=LINEAR),
+                    record("decode", "graphs, fast", shape, OURS, parts=LINEAR)]
+        lines = peers_table.summary(peers_table.compare(records)).splitlines()
+        self.assertEqual(lines[0], "| stage, ms | vlmcaption | llama.cpp | graphs | llama.cpp, same file |")
+        self.assertEqual(lines[2], "| vision | 300.0 | 600.0 (2.00) |  | 1.00 |")
+        self.assertEqual(lines[3], "| decode | 300.0 | 600.0 (2.00) | 300.0* (1.00) | 1.00 |")
+
     def test_loads(self):
         records = recorded("start to caption")
         for i, entry in enumerate(records):
@@ -117,6 +134,29 @@ class Measure(unittest.TestCase):
         self.assertEqual(records[0]["loads"], OURS[:3])
         self.assertEqual(records[1]["file"], "x")
 
+    def test_locked_while_measuring(self):
+        """Nobody else has the lock while a contestant measures, and anybody may between."""
+        held = []
+
+        def is_held():
+            with open(path, "a", encoding="utf-8") as f:
+                try:
+                    fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return True
+                return False
+
+        class Watched(Fake):
+            def measure(self):
+                held.append(is_held())
+                return super().measure()
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "lock")
+            peers_measure.measure_all([Watched([("vision", "a", VISION, 1, {})])], 1, 0, path)
+            self.assertEqual(held, [True])
+            self.assertFalse(is_held())
+
     def test_shape_must_stay(self):
         answers = [[("vision", "a", dict(VISION, threads=n), 1, {})] for n in (2, 1)]
         with self.assertRaisesRegex(peers_measure.Failed, "a changed"):
@@ -139,6 +179,65 @@ class NoAmx(unittest.TestCase):
         self.assertEqual(out.split()[0], b"1")
         plain, _ = run(sys.executable, "-c", ASK % (158, 158))
         self.assertEqual(out.split()[1], plain.split()[1])
+
+
+def flags_of_processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        return next((line.split() for line in f if line.startswith("flags")), [])
+
+
+class Levels(ToolTest):
+    """Programs that ask the processor see no more than the level."""
+
+    # What a processor must have for a level to be one that something can be held to.
+    FLAGS = {"avx2": "avx2", "avxvnni": "avx_vnni", "avx512": "avx512vl", "avx512vnni": "avx512_vnni"}
+
+    def setUp(self):
+        super().setUp()
+        if "cpuid_fault" not in flags_of_processor():
+            self.skipTest("this processor answers CPUID to everybody")
+        if shutil.which("cc") is None:
+            self.skipTest("no compiler")
+
+    def test_every_level(self):
+        bench = os.environ["VLM_BENCH"]
+        levels = [level for level, flag in self.FLAGS.items() if flag in flags_of_processor()]
+        self.assertEqual(list(self.FLAGS), list(peers_levels.LEVELS))
+        for level in levels:
+            prefix = peers_levels.prefix(level, self.scratch.name)
+            peers_levels.check(level, prefix, bench)
+            other = next(name for name in self.FLAGS if name != level)
+            with self.assertRaisesRegex(peers_levels.NoLevel, "%s: the best level that is left is %s" % (other, level)):
+                peers_levels.check(other, prefix, bench)
+
+    def test_children(self):
+        """What a program starts sees no more than it does."""
+        out, _ = run(*peers_levels.prefix("avx2", self.scratch.name), "sh", "-c",
+                     "%s --kernels --quick --json --level scalar -j 1; true" % os.environ["VLM_BENCH"])
+        self.assertEqual(json.loads(out)["machine"]["best_level"], "avx2")
+
+    def test_other_faults_stay(self):
+        done = subprocess.run([*peers_levels.prefix("avx2", self.scratch.name), sys.executable, "-c",
+                               "import ctypes; ctypes.string_at(0)"], stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, -signal.SIGSEGV)
+
+    def test_unknown_level(self):
+        with self.assertRaisesRegex(peers_levels.NoLevel, "MASK_CPUID names no level"):
+            peers_levels.check("sse9", peers_levels.prefix("sse9", self.scratch.name), os.environ["VLM_BENCH"])
+
+
+class LlamaFlags(unittest.TestCase):
+    def test_each_names_everything(self):
+        """One build directory goes through all levels: what one leaves unsaid, the one before has said."""
+        names = {level: [flag.split("=")[0] for flag in peers_levels.llama_flags(level)]
+                 for level in peers_levels.LEVELS}
+        self.assertEqual(len({tuple(found) for found in names.values()}), 1)
+        self.assertIn("-DGGML_NATIVE=ON", peers_levels.llama_flags(None))
+        for level, has in peers_levels.LEVELS.items():
+            flags = peers_levels.llama_flags(level)
+            self.assertIn("-DGGML_NATIVE=OFF", flags)
+            for name in peers_levels.EXTENSIONS:
+                self.assertIn("-DGGML_%s=%s" % (name, "ON" if name in has else "OFF"), flags)
 
 
 class Program(ToolTest):

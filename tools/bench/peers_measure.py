@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The contestants: each measures itself once when asked, and tells what it worked on."""
 
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -202,12 +204,26 @@ class Worker:
         self.process.stdout.close()
 
 
-def measure_all(contestants, runs, pause):
-    """runs rounds over all contestants, one after the other; records in the order of their first appearance."""
+@contextlib.contextmanager
+def locked(path):
+    """Holds the lock on a file, which is made; nothing for None."""
+    if path is None:
+        yield
+        return
+    with open(path, "a", encoding="utf-8") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+def measure_all(contestants, runs, pause, lock=None):
+    """runs rounds over all contestants, one after the other, each with the file lock held; records in the order of
+    their first appearance."""
     records = {}
     for run in range(runs):
         for contestant in contestants:
-            for stage, name, shape, seconds, more in contestant.measure():
+            with locked(lock):
+                found = contestant.measure()
+            for stage, name, shape, seconds, more in found:
                 entry = records.setdefault((stage, name), {
                     "stage": stage, "name": name, "shape": shape, "runs": [], "parts": peers_table.WHOLE})
                 if entry["shape"] != shape:

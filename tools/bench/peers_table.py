@@ -103,6 +103,31 @@ def markdown(rows):
     return "\n".join(lines) + "\n"
 
 
+def program(row):
+    return row["name"].split(",")[0]
+
+
+def cell(row, star):
+    return "" if row is None else "%.1f%s (%.2f)" % (row["median"] * 1e3, star, row["ratio"])
+
+
+def summary(rows):
+    """A line for each stage: ours, and of every other program its fastest contestant with "ratio" in brackets."""
+    programs = list(dict.fromkeys(program(row) for row in rows if program(row) != OURS))
+    lines = ["| stage, ms | %s | %s | llama.cpp, same file |" % (OURS, " | ".join(programs)),
+             "| --- | --- | %s | --- |" % " | ".join("---" for _ in programs)]
+    for stage, found in stages_of(rows):
+        ours = next((row for row in found if program(row) == OURS), None)
+        if ours is None:
+            continue
+        best = [min((row for row in found if program(row) == name), key=lambda row: row["median"], default=None)
+                for name in programs]
+        cells = [cell(row, "*" if row is not None and row["parts"] == LINEAR else "") for row in best]
+        same = next((times(row["same_file"]) for row in found if row["same_file"] is not None), "")
+        lines.append("| %s | %.1f | %s | %s |" % (stage, ours["median"] * 1e3, " | ".join(cells), same))
+    return "\n".join(lines) + "\n\n* linear layers only\n"
+
+
 def loads(rows):
     """Loading, and the whole way from the start of a program to its end."""
     lines = ["| contestant | load, ms | start to caption, ms | peak memory |", "| --- | --- | --- | --- |"]
