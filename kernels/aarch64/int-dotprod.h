@@ -7,9 +7,14 @@
 
 #include "int-common.h"
 
-/* Registers: 16 sums, 4 weights and 4 of nibbles, 4 rows of activations. */
-#define INT_ROWS 4
+/*
+ * Registers: 16 sums, 8 rows of activations, 2 weights and what nibbles are masked with; or 4 rows,
+ * 4 weights. Many rows, because making bytes of nibbles takes turns with the products: one
+ * instruction for as many products as there are rows.
+ */
+#define INT_ROWS 8
 #define INT_VECTORS 4
+#define INT_TILE_COLUMNS(rows) ((rows) > 4 ? 8 : 16)
 
 /* The activations of a step. */
 typedef int8x16_t va;
@@ -20,22 +25,30 @@ va_load (const int8_t *p)
   return vld1q_s8 (p);
 }
 
-/* The lane is a constant once the loop around it is unrolled. */
+#define DOT_LANE(lane)                                                                             \
+  __asm__("sdot %0.4s, %1.16b, %2.4b[" #lane "]" : "+w"(sum) : "w"(w), "w"(x));                    \
+  break
+
+/*
+ * The lane is a constant once the loop around it is unrolled. Not the intrinsic: with it gcc 12
+ * moves sums between registers inside of loops, on the ports that multiply.
+ */
 vlm_always_inline vi
 vi_dot (vi sum, vi w, va x, int lane)
 {
-  int8x16_t weights = vreinterpretq_s8_s32 (w);
-
   switch (lane) {
     case 0:
-      return vdotq_laneq_s32 (sum, weights, x, 0);
+      DOT_LANE (0);
     case 1:
-      return vdotq_laneq_s32 (sum, weights, x, 1);
+      DOT_LANE (1);
     case 2:
-      return vdotq_laneq_s32 (sum, weights, x, 2);
+      DOT_LANE (2);
     default:
-      return vdotq_laneq_s32 (sum, weights, x, 3);
+      DOT_LANE (3);
   }
+  return sum;
 }
+
+#undef DOT_LANE
 
 #endif

@@ -9,8 +9,10 @@
 #include "int-common.h"
 #include "kernels/simd/int-values.h"
 
-/* Registers: 16 sums, 2 pairs of rows, the rest for weights. With 24 sums gcc 12 spills some. */
+/* Registers: 16 sums, 2 pairs of rows in halves, the rest for weights. */
 #define INT_ROWS 4
+/* Bytes are made of nibbles once for every tile, which counts for more than with simpler products. */
+#define INT_FEW_ROWS 8
 #define INT_PANEL 16
 #define INT_COLUMNS INT_PANEL
 #define INT_INNER 8
@@ -44,46 +46,66 @@ int_row (IntSums sum, size_t r, size_t v)
   return vreinterpretq_s32_s64 (row);
 }
 
-/* Eight values of two rows; without a second row the first one twice. */
-vlm_always_inline int8x16_t
-load_pair (const int8_t *q, size_t ldq, size_t r, size_t rows)
+/*
+ * A step's sixteen values of two rows, the first eight and the others. The row that has no second
+ * one is taken twice, in any order: what comes of its second half is never read.
+ */
+vlm_always_inline void
+int_load_pair (int8x16_t *x, const int8_t *q, size_t ldq, int is_single)
 {
-  return vcombine_s8 (vld1_s8 (q + r * ldq), vld1_s8 (q + (r + 1 < rows ? r + 1 : r) * ldq));
+  int64x2_t a = vreinterpretq_s64_s8 (vld1q_s8 (q)), b;
+
+  if (is_single) {
+    x[0] = vreinterpretq_s8_s64 (a);
+    x[1] = vreinterpretq_s8_s64 (vextq_s64 (a, a, 1));
+    return;
+  }
+  b = vreinterpretq_s64_s8 (vld1q_s8 (q + ldq));
+  x[0] = vreinterpretq_s8_s64 (vzip1q_s64 (a, b));
+  x[1] = vreinterpretq_s8_s64 (vzip2q_s64 (a, b));
 }
 
-/* Eight values of k. The second half of a step of nibbles is the high ones. */
-vlm_always_inline void
-int_step_half (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, int half,
-    int is_packed)
+/* Eight values of k of two columns, number c. The second half of a step of nibbles is the high ones. */
+vlm_always_inline vi
+int_load_weights (const uint8_t *w, size_t half, size_t c, IntValues values)
 {
-  int8x16_t x[INT_ROWS / 2];
-  size_t r, c;
+  if (values != INT_NIBBLES)
+    return vi_load (w + (half * (INT_PANEL / 2) + c) * 16);
 
-  VLM_UNROLL
-  for (r = 0; r < rows; r += 2)
-    x[r / 2] = load_pair (q + 8 * half, ldq, r, rows);
+  return half == 0 ? vi_low_nibbles (vi_load (w + c * 16)) : vi_high_nibbles (vi_load (w + c * 16));
+}
 
-  VLM_UNROLL
-  for (c = 0; c < INT_PANEL / 2; c++) {
-    vi weights;
-
-    if (is_packed)
-      weights = half == 0 ? vi_low_nibbles (vi_load (w + c * 16))
-                          : vi_high_nibbles (vi_load (w + c * 16));
-    else
-      weights = vi_load (w + (half * (INT_PANEL / 2) + c) * 16);
-    VLM_UNROLL
-    for (r = 0; r < rows; r += 2)
-      sum[r / 2][c] = vmmlaq_s32 (sum[r / 2][c], x[r / 2], vreinterpretq_s8_s32 (weights));
-  }
-  VLM_KEEP_ORDER ();
+/* Not the intrinsic: with it gcc 12 moves sums between registers inside of loops. */
+vlm_always_inline vi
+vi_mmla (vi sum, int8x16_t x, vi weights)
+{
+  __asm__("smmla %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(x), "w"(weights));
+  return sum;
 }
 
 vlm_always_inline void
 int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *w, IntValues values)
 {
-  int_step_half (sum, q, ldq, rows, w, 0, values == INT_NIBBLES);
-  int_step_half (sum, q, ldq, rows, w, 1, values == INT_NIBBLES);
+  int8x16_t x[INT_ROWS / 2][2];
+  size_t r, c, half;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r += 2)
+    int_load_pair (x[r / 2], q + r * ldq, ldq, r + 1 == rows);
+
+  VLM_UNROLL
+  for (half = 0; half < 2; half++) {
+    VLM_UNROLL
+    for (c = 0; c < INT_PANEL / 2; c++) {
+      vi weights = int_load_weights (w, half, c, values);
+
+      VLM_UNROLL
+      for (r = 0; r < rows; r += 2)
+        sum[r / 2][c] = vi_mmla (sum[r / 2][c], x[r / 2][half], weights);
+      if (c % 4 == 3)
+        VLM_KEEP_ORDER ();
+    }
+  }
 }
 
 /*

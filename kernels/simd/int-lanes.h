@@ -105,12 +105,13 @@ int_load_weights (const uint8_t *w, int lane, size_t v, IntValues values)
 vlm_always_inline void
 int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lane)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
 
   VLM_UNROLL
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
-    for (v = 0; v < INT_VECTORS; v++)
+    for (v = 0; v < vectors; v++)
       sum[r][v] = vi_dot (sum[r][v], weights[v], x[r], lane);
   }
 }
@@ -118,6 +119,7 @@ int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lan
 vlm_always_inline void
 int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValues values)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   vi weights[INT_VECTORS];
   size_t v;
   int lane;
@@ -125,7 +127,7 @@ int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValu
   VLM_UNROLL
   for (lane = 0; lane < 4; lane++) {
     VLM_UNROLL
-    for (v = 0; v < INT_VECTORS; v++)
+    for (v = 0; v < vectors; v++)
       weights[v] = int_load_weights (w, lane, v, values);
     int_step_lane (sum, x, rows, weights, lane);
     VLM_KEEP_ORDER ();
@@ -137,10 +139,11 @@ int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValu
 vlm_always_inline void
 int_step_small (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValues values)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
 
   VLM_UNROLL
-  for (v = 0; v < INT_VECTORS; v++) {
+  for (v = 0; v < vectors; v++) {
     vi weights[4] = { int_load_weights (w, 0, v, values), int_load_weights (w, 1, v, values),
       int_load_weights (w, 2, v, values), int_load_weights (w, 3, v, values) };
 

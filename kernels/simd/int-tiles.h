@@ -18,8 +18,6 @@
  * over it as much faster. */
 #define INT_PREFETCH_BYTES ((size_t) 4096 * (INT_PANEL / INT_COLUMNS))
 
-#define INT_TILE_VECTORS (INT_COLUMNS / VF_LANES)
-
 typedef float IntRow[INT_PANEL];
 typedef int32_t IntPart[INT_PANEL];
 
@@ -85,15 +83,15 @@ int_w_bytes (IntValues values, size_t len)
   return INT_PANEL * (values == INT_NIBBLES ? len / 2 : len);
 }
 
-/* Of those bytes of a panel, what a tile reads. */
+/* Of those bytes of a panel, what a tile of so many rows reads. */
 vlm_always_inline void
-int_prefetch (const uint8_t *w, size_t bytes)
+int_prefetch (const uint8_t *w, size_t bytes, size_t rows)
 {
   size_t i;
 
   VLM_UNROLL
   for (i = 0; i < bytes; i += 64) {
-    if (i % (INT_PANEL * INT_INNER) < INT_COLUMNS * INT_INNER)
+    if (i % (INT_PANEL * INT_INNER) < INT_TILE_COLUMNS (rows) * INT_INNER)
       __builtin_prefetch (w + INT_PREFETCH_BYTES + i);
   }
 }
@@ -149,14 +147,14 @@ int_sum_group (IntSums sum, const IntFactors *x, size_t rows, size_t len, const 
   size_t r;
 
   /* Or compilers keep what rows begin with in registers, from one run of columns to the next. */
-  if (INT_COLUMNS < INT_PANEL)
+  if (INT_TILE_COLUMNS (rows) < INT_PANEL)
     __asm__("" : "+r"(x));
   VLM_UNROLL
   for (r = 0; r < rows; r++)
     int_start_row (sum, r, x->start[r]);
   do {
     if (is_streamed)
-      int_prefetch (w, step);
+      int_prefetch (w, step, rows);
     int_step (sum, q, ldq, rows, w, values);
     q += VLM_K_STEP;
     w += step;
@@ -167,6 +165,7 @@ int_sum_group (IntSums sum, const IntFactors *x, size_t rows, size_t len, const 
 vlm_always_inline void
 int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales, size_t column)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   const float *x_scales = x->x_scale;
   const size_t ldg = x->ldg;
   IntRow *sums = x->sums;
@@ -179,7 +178,7 @@ int_end_group (IntSums sum, const IntRows *x, size_t rows, const vf *w_scales, s
     vf x_scale = vf_set1 (x_scales[r * ldg]);
 
     VLM_UNROLL
-    for (v = 0; v < INT_TILE_VECTORS; v++) {
+    for (v = 0; v < vectors; v++) {
       float *out = sums[r] + column + v * VF_LANES;
       vf factor = w_scales != NULL ? vf_mul (x_scale, w_scales[v]) : x_scale;
 
@@ -193,6 +192,7 @@ vlm_always_inline void
 int_end_group_min (IntSums sum, const IntRows *x, size_t rows, const float *scales,
     const float *mins, size_t column)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   const size_t ldg = x->ldg;
   IntRow *sums = x->sums;
   size_t r, v;
@@ -203,7 +203,7 @@ int_end_group_min (IntSums sum, const IntRows *x, size_t rows, const float *scal
     float x_scale = x->x_scale[r * ldg], total = x_scale * (float) x->x_sum[r * ldg];
 
     VLM_UNROLL
-    for (v = 0; v < INT_TILE_VECTORS; v++) {
+    for (v = 0; v < vectors; v++) {
       const size_t c = column + v * VF_LANES;
       vf factor = vf_mul (vf_set1 (x_scale), vf_load (scales + c));
       vf value = vf_fma (vi_to_vf (int_row (sum, r, v)), factor, vf_load (sums[r] + c));
@@ -217,12 +217,13 @@ int_end_group_min (IntSums sum, const IntRows *x, size_t rows, const float *scal
 vlm_always_inline void
 int_end_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
 
   VLM_UNROLL
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
-    for (v = 0; v < INT_TILE_VECTORS; v++) {
+    for (v = 0; v < vectors; v++) {
       uint8_t *out = (uint8_t *) (x->parts[r] + column + v * VF_LANES);
 
       vi_store (out, vi_add (int_row (sum, r, v), vi_load (out)));
@@ -276,12 +277,13 @@ int_most_values (IntValues values)
 vlm_always_inline void
 int_keep_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
 
   VLM_UNROLL
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
-    for (v = 0; v < INT_TILE_VECTORS; v++)
+    for (v = 0; v < vectors; v++)
       vi_store ((uint8_t *) (x->parts[r] + column + v * VF_LANES), int_row (sum, r, v));
   }
 }
@@ -290,12 +292,13 @@ vlm_always_inline void
 int_add_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 {
 #ifdef INT_ALTERNATE
+  const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
 
   VLM_UNROLL
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
-    for (v = 0; v < INT_TILE_VECTORS; v++)
+    for (v = 0; v < vectors; v++)
       sum[r][v] =
           vi_add (sum[r][v], vi_load ((const uint8_t *) (x->parts[r] + column + v * VF_LANES)));
   }
@@ -309,6 +312,7 @@ vlm_always_inline void
 int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w, IntValues values,
     int has_halves, int is_streamed)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   const uint16_t *halves = (const uint16_t *) w;
   const size_t most = int_most_values (values);
   IntRows x = *group;
@@ -320,8 +324,8 @@ int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w,
   for (at = 0; at < len; at += n) {
     n = len - at < most ? len - at : most;
     int_start_group (&factors, &x, rows, n, values == INT_NIBBLES ? 8 : INT_BIAS, values);
-    for (column = 0; column < INT_PANEL; column += INT_COLUMNS) {
-      vf scales[INT_TILE_VECTORS];
+    for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
+      vf scales[INT_COLUMNS / VF_LANES];
       IntSums sum;
 
       int_sum_group (sum, &factors, rows, n, w + column * INT_INNER, values, is_streamed);
@@ -332,7 +336,7 @@ int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w,
         continue;
       }
       VLM_UNROLL
-      for (v = 0; has_halves && v < INT_TILE_VECTORS; v++)
+      for (v = 0; has_halves && v < vectors; v++)
         scales[v] = vf_load_f16 (halves + column + v * VF_LANES);
       int_end_group (sum, &x, rows, has_halves ? scales : NULL, column);
     }
@@ -377,12 +381,13 @@ vlm_always_inline void
 int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, const float *scales,
     const float *mins, const IntPiece *piece, IntValues values)
 {
+  const size_t vectors = INT_TILE_VECTORS (rows);
   IntFactors factors;
   size_t column, v;
 
   int_start_group (&factors, x, rows, len, piece->bias, values);
-  for (column = 0; column < INT_PANEL; column += INT_COLUMNS) {
-    vf w_scales[INT_TILE_VECTORS];
+  for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
+    vf w_scales[INT_COLUMNS / VF_LANES];
     IntSums sum;
 
     int_sum_group (sum, &factors, rows, len, w + column * INT_INNER, values, 0);
@@ -392,7 +397,7 @@ int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, co
       int_end_group_min (sum, x, rows, scales, mins, column);
     } else {
       VLM_UNROLL
-      for (v = 0; v < INT_TILE_VECTORS; v++)
+      for (v = 0; v < vectors; v++)
         w_scales[v] = vf_load (scales + column + v * VF_LANES);
       int_end_group (sum, x, rows, w_scales, column);
     }
@@ -447,10 +452,12 @@ int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntVal
 #define FOR_4_ROWS(define) FOR_3_ROWS (define) define (4)
 #define FOR_5_ROWS(define) FOR_4_ROWS (define) define (5)
 #define FOR_6_ROWS(define) FOR_5_ROWS (define) define (6)
+#define FOR_8_ROWS(define) FOR_6_ROWS (define) define (7) define (8)
 #define TILES_OF_3(name) name##_tile_1, name##_tile_2, name##_tile_3
 #define TILES_OF_4(name) TILES_OF_3 (name), name##_tile_4
 #define TILES_OF_5(name) TILES_OF_4 (name), name##_tile_5
 #define TILES_OF_6(name) TILES_OF_5 (name), name##_tile_6
+#define TILES_OF_8(name) TILES_OF_6 (name), name##_tile_7, name##_tile_8
 
 #define JOIN_(a, b, c) a##b##c
 #define JOIN(a, b, c) JOIN_ (a, b, c)

@@ -10,6 +10,12 @@
  * fill three quarters of a first-level cache. */
 #define INT_PIECE 128
 
+/* The columns that a tile of so many rows takes at a time, INT_COLUMNS at most. */
+#ifndef INT_TILE_COLUMNS
+#define INT_TILE_COLUMNS(rows) INT_COLUMNS
+#endif
+#define INT_TILE_VECTORS(rows) (INT_TILE_COLUMNS (rows) / VF_LANES)
+
 /* What a tile multiplies with. */
 typedef enum
 {

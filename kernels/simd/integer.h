@@ -20,7 +20,9 @@
 #endif
 
 /* So few rows are not worth making pieces ready where the panel can be taken as it is. */
+#ifndef INT_FEW_ROWS
 #define INT_FEW_ROWS 12
+#endif
 
 /* Apart from the tiles, because it would be most of their code. scales may be NULL. */
 static __attribute__ ((noinline)) void
