@@ -23,7 +23,7 @@ MODELS = sorted(map(os.path.dirname, glob.glob(os.path.join(GOLDEN, "models", "*
 GGUF_MODELS = sorted(glob.glob(os.path.join(GOLDEN, "models", "gguf-*")))
 
 
-def run(*command, stdin=b"", stdout=subprocess.PIPE, env=None, status=0, timeout=120):
+def run(*command, stdin=b"", stdout=subprocess.PIPE, env=None, status=0, timeout=600):
     """Runs a program; returns its standard output and error as bytes and text.
 
     stdin is what the program reads, or a file descriptor to read from; stdout may be one to write to.
