@@ -18,7 +18,7 @@
 #define JOB_MULTIPLY_ADDS (2 * 1024 * 1024)
 
 /* But one row of x, whose weights come from memory, must still keep every thread busy. */
-#define LEAST_JOBS 8
+#define LEAST_JOBS 32
 
 void
 vlm_matrix_free (VlmMatrix *matrix)

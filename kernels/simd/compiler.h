@@ -16,4 +16,11 @@
 /* Loads stay on their side of this, or compilers collect so many that sums leave the registers. */
 #define VLM_KEEP_ORDER() __asm__ volatile("" ::: "memory")
 
+/*
+ * One token's weights come from memory. They are called into the second-level cache, this far ahead:
+ * it has room for several times as many lines on their way as the first, which gets them soon enough.
+ */
+#define VLM_STREAM_BYTES 8192
+#define VLM_STREAM(address) __builtin_prefetch ((address), 0, 2)
+
 #endif

@@ -87,7 +87,7 @@ int_enter_run (IntReader *reader, size_t g)
   reader->next = reader->run + bytes;
   bytes = (size_t) (reader->next - start);
   for (i = 0; reader->is_streamed && reader->run_len <= INT_PIECE && i < bytes; i += 64)
-    __builtin_prefetch (start + INT_PREFETCH_BYTES + i);
+    VLM_STREAM (start + INT_STREAM_BYTES + i);
 }
 
 /* Values of the run from here on, in bytes; where they are. */

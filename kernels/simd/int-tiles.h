@@ -14,9 +14,8 @@
 
 #include "int-values.h"
 
-/* As in matmul.h: one token's weights come from memory. Tiles that are narrower than the panel pass
- * over it as much faster. */
-#define INT_PREFETCH_BYTES ((size_t) 4096 * (INT_PANEL / INT_COLUMNS))
+/* Tiles that are narrower than the panel pass over it as much faster. */
+#define INT_STREAM_BYTES ((size_t) VLM_STREAM_BYTES * (INT_PANEL / INT_COLUMNS))
 
 typedef float IntRow[INT_PANEL];
 typedef int32_t IntPart[INT_PANEL];
@@ -92,7 +91,7 @@ int_prefetch (const uint8_t *w, size_t bytes, size_t rows)
   VLM_UNROLL
   for (i = 0; i < bytes; i += 64) {
     if (i % (INT_PANEL * INT_INNER) < INT_TILE_COLUMNS (rows) * INT_INNER)
-      __builtin_prefetch (w + INT_PREFETCH_BYTES + i);
+      VLM_STREAM (w + INT_STREAM_BYTES + i);
   }
 }
 
@@ -103,7 +102,7 @@ int_prefetch_scales (const uint8_t *halves)
 
   VLM_UNROLL
   for (i = 0; i < INT_PANEL * sizeof (uint16_t); i += 64)
-    __builtin_prefetch (halves + INT_PREFETCH_BYTES + i);
+    VLM_STREAM (halves + INT_STREAM_BYTES + i);
 }
 
 /* Values that have bias in them. */
