@@ -8,6 +8,8 @@
 #define PATIENCE 30
 #define LOOK_INTERVAL (100 * GST_MSECOND)
 
+#define TELL_INTERVAL (200 * G_TIME_SPAN_MILLISECOND)
+
 /* The Debian package of each element that may be missing. */
 static const struct
 {
@@ -251,6 +253,21 @@ try_seek (VlmGraph *graph, GError **error)
   return TRUE;
 }
 
+/* Once there are frames, so that video is set, and not too often. */
+static void
+tell_progress (VlmGraph *graph, gboolean ended)
+{
+  gint64 now = g_get_monotonic_time (), duration = -1;
+
+  if (graph->progress == NULL || g_atomic_int_get (&graph->frames) == 0
+      || (!ended && now - graph->told < TELL_INTERVAL))
+    return;
+  graph->told = now;
+  gst_pad_query_duration (graph->video, GST_FORMAT_TIME, &duration);
+  graph->progress (
+      g_atomic_int_get (&graph->position) * (gint64) GST_MSECOND, duration, graph->progress_data);
+}
+
 static gboolean
 wait_for_end (VlmGraph *graph, GCancellable *cancellable, GError **error)
 {
@@ -269,6 +286,7 @@ wait_for_end (VlmGraph *graph, GCancellable *cancellable, GError **error)
       return FALSE;
     if (graph->seek != NULL && !graph->sought && !try_seek (graph, error))
       return FALSE;
+    tell_progress (graph, ended);
     if (now_passed != passed) {
       passed = now_passed;
       moved = g_get_monotonic_time ();

@@ -235,7 +235,7 @@ show_progress (gpointer data)
   }
   progress.done /= MAX (progress.n_inputs, 1);
   progress.seconds = (g_get_monotonic_time () - run->started) / (gdouble) G_USEC_PER_SEC;
-  progress.n_captions = run->n_new;
+  progress.n_captions = (gint) run->n_new;
   if (run->last != NULL) {
     progress.name = run->inputs.list->len > 1 ? run->last->input : NULL;
     progress.text = run->last->text;
