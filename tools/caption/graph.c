@@ -4,6 +4,8 @@
 
 #include <gst/pbutils/pbutils.h>
 
+#include "patience.h"
+
 /* How long nothing may move, and how often that is looked at. */
 #define PATIENCE 30
 #define LOOK_INTERVAL (100 * GST_MSECOND)
@@ -272,13 +274,14 @@ static gboolean
 wait_for_end (VlmGraph *graph, GCancellable *cancellable, GError **error)
 {
   g_autoptr (GstBus) bus = gst_element_get_bus (graph->pipeline);
-  gint64 moved = g_get_monotonic_time ();
+  VlmPatience patience;
   gint passed = 0;
   gboolean ended = FALSE;
 
+  vlm_patience_begin (&patience, (guint) graph->patience, g_get_monotonic_time ());
   while (!ended) {
     g_autoptr (GstMessage) message = gst_bus_timed_pop (bus, LOOK_INTERVAL);
-    gint now_passed = g_atomic_int_get (&graph->passed);
+    gint before = passed;
 
     if (g_cancellable_set_error_if_cancelled (cancellable, error))
       return FALSE;
@@ -287,10 +290,8 @@ wait_for_end (VlmGraph *graph, GCancellable *cancellable, GError **error)
     if (graph->seek != NULL && !graph->sought && !try_seek (graph, error))
       return FALSE;
     tell_progress (graph, ended);
-    if (now_passed != passed) {
-      passed = now_passed;
-      moved = g_get_monotonic_time ();
-    } else if (g_get_monotonic_time () - moved > graph->patience * G_TIME_SPAN_SECOND) {
+    passed = g_atomic_int_get (&graph->passed);
+    if (!vlm_patience_look (&patience, passed != before, g_get_monotonic_time ()) && !ended) {
       g_set_error (
           error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "nothing came for %d seconds", graph->patience);
       return FALSE;
