@@ -481,7 +481,7 @@ class Progress(OptionTest):
         """What is drawn on a terminal: all of it as bytes, and the lines with bars."""
         master, slave = pty.openpty()
         process = subprocess.Popen([CAPTION, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave,
-                                   env=dict(os.environ, TERM="xterm"))
+                                   cwd=self.path(), env=dict(os.environ, TERM="xterm"))
         os.close(slave)
         data = b""
         while True:
@@ -506,6 +506,15 @@ class Progress(OptionTest):
         self.assertTrue(any(" x real time" in line for line in bars))
         self.assertTrue(all(len(line) <= 79 for line in bars))
         self.assertTrue(data.rstrip().endswith(b"x real time)"))
+
+    def test_lengths(self):
+        """A short video that is done is not half of two."""
+        self.video("a.mkv", seconds=0.2)
+        self.video("b.mkv", seconds=6)
+        _, bars = self.draw("--fps", "25", "a.mkv", "b.mkv")
+        parts = [int(re.match(r"\[[#.]{20}\] +(\d+) %", line)[1]) for line in bars if "b.mkv" in line]
+        self.assertEqual(parts, sorted(parts))
+        self.assertLess(parts[0], 45)
 
     def test_making(self):
         """How far a video is that is being made."""
