@@ -192,6 +192,43 @@ test_flush_race (void)
     g_test_skip ("this GStreamer does not log what its multiqueue takes");
 }
 
+/* How far a copy was when it was last told, and how far it was to go. */
+typedef struct
+{
+  gint64 position, duration;
+} Told;
+
+static void
+take_progress (gint64 position, gint64 duration, gpointer data)
+{
+  Told *told = data;
+
+  g_assert_cmpint (position, >=, told->position);
+  told->position = position;
+  told->duration = duration;
+}
+
+static void
+test_progress (void)
+{
+  g_autoptr (GPtrArray) cues = g_ptr_array_new ();
+  guint i;
+
+  for (i = 0; i < 2; i++) {
+    Told told = { -1, -1 };
+    g_autoptr (GError) error = NULL;
+
+    if (i == 0)
+      vlm_mux_mkv (uri, cues, output, NULL, take_progress, &told, &error);
+    else
+      vlm_burn (uri, cues, output, NULL, take_progress, &told, &error);
+    g_assert_no_error (error);
+    /* The last of 25 frames, in whole ms. */
+    g_assert_cmpint (told.position, ==, 960 * GST_MSECOND);
+    g_assert_cmpint (told.duration, ==, GST_SECOND);
+  }
+}
+
 static void
 test_refusal (void)
 {
@@ -222,7 +259,7 @@ test_cancelled (void)
   g_autoptr (GError) error = NULL;
 
   g_cancellable_cancel (cancellable);
-  g_assert_false (vlm_mux_mkv (uri, cues, path, cancellable, &error));
+  g_assert_false (vlm_mux_mkv (uri, cues, path, cancellable, NULL, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
   g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
 }
@@ -267,9 +304,10 @@ test_cancelled_early (void)
     g_autoptr (GError) error = NULL;
 
     if (i % 3 == 0)
-      check_cancelled (vlm_mux_mkv (uri, cues, path, cancellable, &error), path, &error);
+      check_cancelled (
+          vlm_mux_mkv (uri, cues, path, cancellable, NULL, NULL, &error), path, &error);
     else if (i % 3 == 1)
-      check_cancelled (vlm_burn (uri, cues, path, cancellable, &error), path, &error);
+      check_cancelled (vlm_burn (uri, cues, path, cancellable, NULL, NULL, &error), path, &error);
     else
       check_cancelled (vlm_cut_clip (uri, 0, GST_SECOND, path, cancellable, &error), path, &error);
     g_thread_join (thread);
@@ -323,6 +361,7 @@ main (int argc, char **argv)
   write_input ();
   g_test_add_func ("/caption/graph/standstill", test_standstill);
   g_test_add_func ("/caption/graph/flush-race", test_flush_race);
+  g_test_add_func ("/caption/graph/progress", test_progress);
   g_test_add_func ("/caption/graph/refusal", test_refusal);
   g_test_add_func ("/caption/graph/missing-muxer", test_missing_muxer);
   g_test_add_func ("/caption/graph/cancelled", test_cancelled);

@@ -94,9 +94,9 @@ run (const gchar *kind, gchar **arguments, GCancellable *cancellable, GError **e
   if (strcmp (kind, "html") == 0)
     return vlm_write_html (captions, arguments[0], error);
   if (strcmp (kind, "mkv") == 0 && arguments[1] != NULL)
-    return vlm_mux_mkv (arguments[0], captions, arguments[1], cancellable, error);
+    return vlm_mux_mkv (arguments[0], captions, arguments[1], cancellable, NULL, NULL, error);
   if (strcmp (kind, "burn") == 0 && arguments[1] != NULL)
-    return vlm_burn (arguments[0], captions, arguments[1], cancellable, error);
+    return vlm_burn (arguments[0], captions, arguments[1], cancellable, NULL, NULL, error);
   g_printerr ("write-cues: no output is called %s\n", kind);
   exit (2);
 }

@@ -477,11 +477,11 @@ class Stopped(OptionTest):
 
 
 class Progress(OptionTest):
-    def test_bar(self):
-        """On a terminal the line is redrawn, as wide as the terminal is."""
+    def draw(self, *args):
+        """What is drawn on a terminal: all of it as bytes, and the lines with bars."""
         master, slave = pty.openpty()
-        process = subprocess.Popen([CAPTION, "--fps", "25", self.video(names=NAMES * 3)], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=slave, env=dict(os.environ, TERM="xterm"))
+        process = subprocess.Popen([CAPTION, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave,
+                                   cwd=self.path(), env=dict(os.environ, TERM="xterm"))
         os.close(slave)
         data = b""
         while True:
@@ -492,14 +492,43 @@ class Progress(OptionTest):
             if not block:
                 break
             data += block
-        process.wait(timeout=300)
+        self.assertEqual(process.wait(timeout=300), 0, data)
         os.close(master)
         draws = [line.split(b"\x1b[K")[0].decode() for line in data.split(b"\r") if b"\x1b[K" in line]
         bars = [line for line in draws if line.startswith("[")]
         self.assertTrue(bars, data)
+        return data, bars
+
+    def test_bar(self):
+        """On a terminal the line is redrawn, as wide as the terminal is."""
+        data, bars = self.draw("--fps", "25", self.video(names=NAMES * 3))
         self.assertRegex(bars[-1], r"^\[[#.]{20}\] +\d+ %.* \d+\.\d captions/s")
         self.assertTrue(any(" x real time" in line for line in bars))
         self.assertTrue(all(len(line) <= 79 for line in bars))
+        self.assertTrue(data.rstrip().endswith(b"x real time)"))
+
+    def test_lengths(self):
+        """A short video that is done is not half of two."""
+        self.video("a.mkv", seconds=0.2)
+        self.video("b.mkv", seconds=6)
+        _, bars = self.draw("--fps", "25", "a.mkv", "b.mkv")
+        parts = [int(re.match(r"\[[#.]{20}\] +(\d+) %", line)[1]) for line in bars if "b.mkv" in line]
+        self.assertEqual(parts, sorted(parts))
+        self.assertLess(parts[0], 45)
+
+    def test_making(self):
+        """How far a video is that is being made."""
+        out = self.path("o.mp4")
+        data, bars = self.draw("--every", "1s", "--to", "1s", "--burn", out, self.video(seconds=20))
+        bars = [line for line in bars if "captions/s" not in line]
+        parts = [int(re.match(r"\[[#.]{20}\] +(\d+) %", line)[1]) for line in bars]
+        self.assertEqual(parts, sorted(parts))
+        # All but the last frame.
+        self.assertGreaterEqual(parts[-1], 99)
+        self.assertIn(" x real time", bars[-1])
+        for line in bars:
+            self.assertTrue(out.startswith(line.split("  ")[-1]) and len(line) <= 79, line)
+        self.assertLess(data.index(b"Making " + out.encode()), data.index(bars[0].encode()))
         self.assertTrue(data.rstrip().endswith(b"x real time)"))
 
     def test_plain(self):

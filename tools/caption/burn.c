@@ -240,7 +240,7 @@ add_text (VlmGraph *graph, GError **error)
 
 gboolean
 vlm_burn (const gchar *uri, const GPtrArray *cues, const gchar *path, GCancellable *cancellable,
-    GError **error)
+    VlmRemuxProgress progress, gpointer data, GError **error)
 {
   Burn burn = { cues, NULL, g_str_has_suffix (path, ".mkv") };
   g_autofree gchar *temporary = vlm_temporary_new (path, error);
@@ -253,6 +253,8 @@ vlm_burn (const gchar *uri, const GPtrArray *cues, const gchar *path, GCancellab
     graph->add_stream = add_stream;
     graph->prepare = add_text;
     graph->user_data = &burn;
+    graph->progress = progress;
+    graph->progress_data = data;
   }
   if (graph != NULL && vlm_graph_run (graph, cancellable, error))
     return vlm_temporary_commit (temporary, path, error);

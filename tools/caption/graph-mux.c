@@ -140,6 +140,16 @@ link_parser (VlmGraph *graph, GstPad *from, GstElementFactory *factory, GError *
   return gst_element_get_static_pad (parser, "src");
 }
 
+/* Frames that others are made from come before those, but nothing goes back. */
+static void
+note_position (VlmGraph *graph, gint64 time)
+{
+  gint64 position = CLAMP ((time - graph->origin) / GST_MSECOND, 0, G_MAXINT);
+
+  if (position > g_atomic_int_get (&graph->position))
+    g_atomic_int_set (&graph->position, (gint) position);
+}
+
 /* AVI, for one, has no times for codecs that reorder frames. */
 static GstPadProbeReturn
 look_at_frame (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
@@ -148,6 +158,7 @@ look_at_frame (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
   GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
 
   if (GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_HEADER) || GST_BUFFER_PTS_IS_VALID (buffer)) {
+    note_position (graph, (gint64) vlm_buffer_stream_time (pad, buffer));
     g_atomic_int_inc (&graph->frames);
     return GST_PAD_PROBE_OK;
   }

@@ -4,9 +4,13 @@
 
 #include <gst/pbutils/pbutils.h>
 
+#include "patience.h"
+
 /* How long nothing may move, and how often that is looked at. */
 #define PATIENCE 30
 #define LOOK_INTERVAL (100 * GST_MSECOND)
+
+#define TELL_INTERVAL (200 * G_TIME_SPAN_MILLISECOND)
 
 /* The Debian package of each element that may be missing. */
 static const struct
@@ -251,17 +255,33 @@ try_seek (VlmGraph *graph, GError **error)
   return TRUE;
 }
 
+/* Once there are frames, so that video is set, and not too often. */
+static void
+tell_progress (VlmGraph *graph, gboolean ended)
+{
+  gint64 now = g_get_monotonic_time (), duration = -1;
+
+  if (graph->progress == NULL || g_atomic_int_get (&graph->frames) == 0
+      || (!ended && now - graph->told < TELL_INTERVAL))
+    return;
+  graph->told = now;
+  gst_pad_query_duration (graph->video, GST_FORMAT_TIME, &duration);
+  graph->progress (
+      g_atomic_int_get (&graph->position) * (gint64) GST_MSECOND, duration, graph->progress_data);
+}
+
 static gboolean
 wait_for_end (VlmGraph *graph, GCancellable *cancellable, GError **error)
 {
   g_autoptr (GstBus) bus = gst_element_get_bus (graph->pipeline);
-  gint64 moved = g_get_monotonic_time ();
+  VlmPatience patience;
   gint passed = 0;
   gboolean ended = FALSE;
 
+  vlm_patience_begin (&patience, (guint) graph->patience, g_get_monotonic_time ());
   while (!ended) {
     g_autoptr (GstMessage) message = gst_bus_timed_pop (bus, LOOK_INTERVAL);
-    gint now_passed = g_atomic_int_get (&graph->passed);
+    gint before = passed;
 
     if (g_cancellable_set_error_if_cancelled (cancellable, error))
       return FALSE;
@@ -269,10 +289,9 @@ wait_for_end (VlmGraph *graph, GCancellable *cancellable, GError **error)
       return FALSE;
     if (graph->seek != NULL && !graph->sought && !try_seek (graph, error))
       return FALSE;
-    if (now_passed != passed) {
-      passed = now_passed;
-      moved = g_get_monotonic_time ();
-    } else if (g_get_monotonic_time () - moved > graph->patience * G_TIME_SPAN_SECOND) {
+    tell_progress (graph, ended);
+    passed = g_atomic_int_get (&graph->passed);
+    if (!vlm_patience_look (&patience, passed != before, g_get_monotonic_time ()) && !ended) {
       g_set_error (
           error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "nothing came for %d seconds", graph->patience);
       return FALSE;

@@ -16,6 +16,8 @@
 #include <gio/gio.h>
 #include <gst/gst.h>
 
+#include "remux.h"
+
 typedef struct _VlmGraph VlmGraph;
 
 /*
@@ -33,8 +35,10 @@ struct _VlmGraph
   VlmGraphFunc prepare; /* when all streams are there, like add_stream; or NULL */
   VlmGraphFunc seek;    /* after that, once origin is known, in the thread that runs; or NULL */
   gpointer user_data;   /* for the three */
-  gint64 end;           /* where the streams are to end, in ns from origin; 0: at their own ends */
-  gint patience;        /* seconds in which something must move; 30 at first */
+  VlmRemuxProgress progress; /* in the thread that runs; or NULL */
+  gpointer progress_data;
+  gint64 end;    /* where the streams are to end, in ns from origin; 0: at their own ends */
+  gint patience; /* seconds in which something must move; 30 at first */
 
   /* To be read. */
   GstElement *pipeline, *muxer;
@@ -46,6 +50,8 @@ struct _VlmGraph
   GstElement *queue;  /* the multiqueue */
   gint passed;        /* atomic: what came by, to see that something moves */
   gint frames;        /* atomic: frames of video that the muxer got */
+  gint position;      /* atomic: ms of the last of these, from origin */
+  gint64 told;        /* when progress was told last, in us */
   gint begun;         /* atomic: origin is known */
   gint sought;        /* atomic: seek has been called */
   gint failed;        /* atomic: an error is on its way */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "content.h"
+#include "patience.h"
 #include "source.h"
 
 /* How often it is looked whether to stop, and how long nothing may come; in ns and seconds. */
@@ -255,11 +256,13 @@ wait_for_event (VlmLine *line, gint *stop, gchar **text)
   const GstMessageType types =
       GST_MESSAGE_WARNING | GST_MESSAGE_ERROR | GST_MESSAGE_EOS | GST_MESSAGE_ASYNC_DONE;
   guint n_frames = 0;
-  gint64 moved = g_get_monotonic_time ();
+  VlmPatience patience;
 
+  vlm_patience_begin (&patience, PATIENCE, g_get_monotonic_time ());
   for (;;) {
     g_autoptr (GstMessage) message = gst_bus_timed_pop_filtered (line->bus, LOOK_INTERVAL, types);
     VlmFramesState state;
+    gboolean patient;
 
     if (message != NULL) {
       switch (GST_MESSAGE_TYPE (message)) {
@@ -279,17 +282,16 @@ wait_for_event (VlmLine *line, gint *stop, gchar **text)
     vlm_frames_get_state (line->frames, &state);
     if (g_atomic_int_get (stop) != 0)
       vlm_frames_stop (line->frames);
-    if (state.inside || state.n_frames != n_frames) {
-      n_frames = state.n_frames;
-      moved = g_get_monotonic_time ();
-    }
+    patient = vlm_patience_look (
+        &patience, state.inside || state.n_frames != n_frames, g_get_monotonic_time ());
+    n_frames = state.n_frames;
     if (state.inside)
       continue;
     if (state.beyond)
       return EVENT_END;
     if (state.refused || g_atomic_int_get (stop) != 0)
       return EVENT_STOP;
-    if (g_get_monotonic_time () - moved > PATIENCE * G_USEC_PER_SEC)
+    if (!patient)
       return EVENT_STANDSTILL;
   }
 }

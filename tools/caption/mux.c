@@ -34,7 +34,7 @@ have_text (const GPtrArray *cues)
 
 gboolean
 vlm_mux_mkv (const gchar *uri, const GPtrArray *cues, const gchar *path, GCancellable *cancellable,
-    GError **error)
+    VlmRemuxProgress progress, gpointer data, GError **error)
 {
   g_autofree gchar *temporary = vlm_temporary_new (path, error);
   g_autoptr (VlmGraph) graph = NULL;
@@ -46,6 +46,8 @@ vlm_mux_mkv (const gchar *uri, const GPtrArray *cues, const gchar *path, GCancel
     graph->add_stream = vlm_graph_copy;
     graph->prepare = have_text (cues) ? add_track : NULL;
     graph->user_data = (gpointer) cues;
+    graph->progress = progress;
+    graph->progress_data = data;
   }
   if (graph != NULL && vlm_graph_run (graph, cancellable, error))
     return vlm_temporary_commit (temporary, path, error);

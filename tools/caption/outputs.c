@@ -18,7 +18,7 @@ typedef struct
   /* One of these: a text, or a video that takes its time. */
   gboolean (*write) (const GPtrArray *cues, const gchar *path, GError **error);
   gboolean (*encode) (const gchar *uri, const GPtrArray *cues, const gchar *path,
-      GCancellable *cancellable, GError **error);
+      GCancellable *cancellable, VlmRemuxProgress progress, gpointer data, GError **error);
 } Kind;
 
 static const Kind kinds[] = {
@@ -209,10 +209,31 @@ gather (const GPtrArray *inputs, guint first, guint n)
   return captions;
 }
 
+/* A video that is being made. */
+typedef struct
+{
+  VlmReport *report;
+  const gchar *path;
+  gint64 since; /* us */
+} Making;
+
+static void
+show_progress (gint64 position, gint64 duration, gpointer data)
+{
+  const Making *making = data;
+  VlmProgress progress = { .n_inputs = 1, .n_captions = -1, .played = position };
+
+  progress.done = duration > 0 ? position / (gdouble) duration : 0;
+  progress.seconds = (g_get_monotonic_time () - making->since) / (gdouble) G_USEC_PER_SEC;
+  progress.name = making->path;
+  vlm_report_progress (making->report, &progress);
+}
+
 static gboolean
 make_file (const Kind *kind, const VlmInput *input, const GPtrArray *cues, const gchar *path,
-    GCancellable *cancellable, GError **error)
+    GCancellable *cancellable, VlmReport *report, GError **error)
 {
+  Making making = { report, path, g_get_monotonic_time () };
   g_autofree gchar *folder = g_path_get_dirname (path);
 
   if (g_mkdir_with_parents (folder, 0777) != 0) {
@@ -222,8 +243,10 @@ make_file (const Kind *kind, const VlmInput *input, const GPtrArray *cues, const
         error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", folder, g_strerror (code));
     return FALSE;
   }
-  return kind->write != NULL ? kind->write (cues, path, error)
-                             : kind->encode (input->uri, cues, path, cancellable, error);
+  if (kind->write != NULL)
+    return kind->write (cues, path, error);
+  vlm_report_step (report, "Making", path);
+  return kind->encode (input->uri, cues, path, cancellable, show_progress, &making, error);
 }
 
 static gboolean
@@ -246,9 +269,7 @@ make_for_input (const VlmRunOptions *options, const GPtrArray *inputs, guint ind
       vlm_report_note (report, "%s: not made, since the run was interrupted", path);
       continue;
     }
-    if (kinds[i].encode != NULL)
-      vlm_report_step (report, "Making", path);
-    if (!make_file (&kinds[i], inputs->pdata[index], cues, path, cancellable, &error)) {
+    if (!make_file (&kinds[i], inputs->pdata[index], cues, path, cancellable, report, &error)) {
       vlm_report_failure (report, kinds[i].option, error->message);
       done = FALSE;
     }

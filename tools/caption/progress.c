@@ -80,7 +80,8 @@ vlm_progress_to_text (const VlmProgress *progress, guint columns, guint bar)
 
     g_string_append_printf (line, "  ETA %s", left);
   }
-  g_string_append_printf (line, "  %.1f captions/s", progress->n_captions / seconds);
+  if (progress->n_captions >= 0)
+    g_string_append_printf (line, "  %.1f captions/s", progress->n_captions / seconds);
   if (progress->name != NULL) {
     g_autofree gchar *name = vlm_make_line (progress->name);
 

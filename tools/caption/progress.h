@@ -13,8 +13,8 @@ typedef struct
   gdouble done;      /* of all inputs, 0 to 1 */
   gint64 played;     /* ns of video behind us */
   gdouble seconds;   /* since the start */
-  guint n_captions;  /* made since then */
-  const gchar *name; /* of the input that the last caption is of, or NULL */
+  gint n_captions;   /* made since then; -1: it is not captions that are made */
+  const gchar *name; /* of the input that the last caption is of, or of what is made; or NULL */
   const gchar *text; /* the last caption, or NULL */
 } VlmProgress;
 

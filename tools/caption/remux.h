@@ -22,20 +22,27 @@
 #include "cue.h"
 
 /*
+ * Told a few times a second, and at the end, in the thread that makes the output: ns of the input's video
+ * that are in it, and ns that there are, -1 if nobody knows.
+ */
+typedef void (*VlmRemuxProgress) (gint64 position, gint64 duration, gpointer data);
+
+/*
  * The input's video and audio as they are, and the cues as a track of subtitles, in a Matroska file.
  * Nothing is decoded. Other streams are kept if Matroska has a place for them. Without any cue that
- * has text there is no such track.
+ * has text there is no such track. progress may be NULL.
  */
 gboolean vlm_mux_mkv (const gchar *uri, const GPtrArray *cues, const gchar *path,
-    GCancellable *cancellable, GError **error);
+    GCancellable *cancellable, VlmRemuxProgress progress, gpointer data, GError **error);
 
 /*
  * The input's first video with the cues drawn on it, upright and not interlaced, encoded anew as H.264;
  * sound as it is, or encoded as Opus if the file has no place for it; no other streams. An MP4 file,
  * or Matroska if path ends with ".mkv", and only there VP8 if no encoder of H.264 is installed.
+ * progress may be NULL.
  */
 gboolean vlm_burn (const gchar *uri, const GPtrArray *cues, const gchar *path,
-    GCancellable *cancellable, GError **error);
+    GCancellable *cancellable, VlmRemuxProgress progress, gpointer data, GError **error);
 
 /*
  * What lies between start and end (ns, counted like those of captions), in a Matroska file, as it is:

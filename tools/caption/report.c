@@ -16,8 +16,9 @@
 struct _VlmReport
 {
   VlmReportSettings settings;
-  gboolean drawn;    /* the cursor's line shows the progress */
-  gdouble last_line; /* the time, in seconds since the start, of the last line about the progress */
+  gboolean drawn; /* the cursor's line shows the progress */
+  gdouble
+      last_line; /* the time, in seconds since the step's start, of the last line about the progress */
 };
 
 VlmReport *
@@ -110,6 +111,7 @@ vlm_report_step (VlmReport *report, const gchar *what, const gchar *path)
 
   if (report->settings.progress)
     vlm_report_note (report, "%s %s", what, line);
+  report->last_line = 0;
 }
 
 void

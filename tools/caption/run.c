@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include <glib/gstdio.h>
+
 #include "../caption.h"
 #include "line.h"
 #include "outputs.h"
 #include "report.h"
+#include "share.h"
 #include "signals.h"
 #include "store.h"
 #include "summary.h"
@@ -16,6 +19,9 @@
 
 /* Redraws of the progress, in ms. */
 #define DRAW_INTERVAL 200
+
+/* How much of a video is as much work as a picture, in ns, where a video's captions are those of its scenes. */
+#define STILL_LENGTH G_GINT64_CONSTANT (2000000000)
 
 /* Why no more inputs are begun, when it is not the number of a signal. */
 #define STOP_BROKEN -1
@@ -29,6 +35,7 @@ typedef struct
   GThread *thread;
   VlmLine *line;   /* NULL: none yet, or no more */
   VlmInput *input; /* being captioned, or NULL */
+  guint index;     /* of that input */
 } Job;
 
 struct _Run
@@ -46,9 +53,10 @@ struct _Run
 
   GMutex lock; /* of all that follows, of the inputs, the store and the report */
   Job *jobs;
-  guint next;    /* the input to begin next */
-  guint n_new;   /* captions made by this run */
-  gint64 played; /* ns of inputs that are done */
+  VlmShare *shares; /* one for each input */
+  guint next;       /* the input to begin next */
+  guint n_new;      /* captions made by this run */
+  gint64 played;    /* ns of inputs that are done */
   const VlmCaption *last;
 };
 
@@ -101,25 +109,30 @@ take_input (Job *job)
 
     if (input->state == VLM_INPUT_WAITING)
       job->input = input;
+    job->index = run->next - 1;
   }
   g_mutex_unlock (&run->lock);
   return job->input;
 }
 
-/* How much of its input the job has played, in ns; of all of it in total, if that is known. */
+/* How much of its input the job has played, in ns; notes what share of it that is, if that is known. */
 static gint64
-measure (const Job *job, gdouble *share)
+measure (const Job *job)
 {
+  VlmShare *share = &job->run->shares[job->index];
   gint64 start = -1, position = -1, duration = -1;
 
-  *share = 0;
   if (job->line == NULL || job->input == NULL)
     return 0;
   vlm_line_get_progress (job->line, &start, &position, &duration);
-  if (start < 0 || position <= start)
+  if (start < 0)
     return 0;
   if (duration > start)
-    *share = MIN ((position - start) / (gdouble) (duration - start), 1);
+    share->duration = duration - start;
+  if (position <= start)
+    return 0;
+  if (duration > start)
+    share->done = (position - start) / (gdouble) (duration - start);
   return position - start;
 }
 
@@ -127,11 +140,14 @@ static void
 finish_input (Job *job, const GError *model_error)
 {
   Run *run = job->run;
+  VlmShare *share = &run->shares[job->index];
   g_autoptr (GError) error = NULL;
-  gdouble share;
 
   g_mutex_lock (&run->lock);
-  run->played += measure (job, &share);
+  run->played += measure (job);
+  share->done = 1;
+  if (share->duration < 0 && job->input->end >= 0)
+    share->duration = MAX (job->input->end - run->options->run.selection.from, 0);
   if (model_error != NULL)
     break_off (run, model_error->message);
   vlm_report_input (run->report, job->input);
@@ -225,17 +241,11 @@ show_progress (gpointer data)
     return G_SOURCE_REMOVE;
   g_mutex_lock (&run->lock);
   progress.played = run->played;
-  for (i = 0; i < run->inputs.list->len; i++)
-    progress.done += ((VlmInput *) run->inputs.list->pdata[i])->state != VLM_INPUT_WAITING;
-  for (i = 0; i < (guint) run->options->run.jobs; i++) {
-    gdouble share;
-
-    progress.played += measure (&run->jobs[i], &share);
-    progress.done += share;
-  }
-  progress.done /= MAX (progress.n_inputs, 1);
+  for (i = 0; i < (guint) run->options->run.jobs; i++)
+    progress.played += measure (&run->jobs[i]);
+  progress.done = vlm_shares_get_done (run->shares, run->inputs.list->len);
   progress.seconds = (g_get_monotonic_time () - run->started) / (gdouble) G_USEC_PER_SEC;
-  progress.n_captions = run->n_new;
+  progress.n_captions = (gint) run->n_new;
   if (run->last != NULL) {
     progress.name = run->inputs.list->len > 1 ? run->last->input : NULL;
     progress.text = run->last->text;
@@ -260,6 +270,27 @@ stop_by (gint number, gpointer data)
   }
 }
 
+/* What is known of the inputs before they are played. A picture counts as much as a caption of a video. */
+static VlmShare *
+make_shares (const Run *run)
+{
+  gdouble every = run->options->run.selection.every;
+  guint i, n = run->inputs.list->len;
+  VlmShare *shares = g_new0 (VlmShare, n);
+
+  for (i = 0; i < n; i++) {
+    const VlmInput *input = run->inputs.list->pdata[i];
+    GStatBuf status;
+
+    shares[i].wanted = input->state == VLM_INPUT_WAITING;
+    shares[i].still = input->still;
+    shares[i].duration = !input->still ? -1 : every > 0 ? (gint64) every : STILL_LENGTH;
+    if (input->path != NULL && g_stat (input->path, &status) == 0)
+      shares[i].size = (guint64) status.st_size;
+  }
+  return shares;
+}
+
 /* Takes away a source that may have ended itself. */
 static void
 remove_source (guint id)
@@ -281,6 +312,7 @@ caption_all (Run *run)
   run->loop = g_main_loop_new (NULL, FALSE);
   run->cancellable = g_cancellable_new ();
   run->jobs = g_new0 (Job, (gsize) run->options->run.jobs);
+  run->shares = make_shares (run);
   for (i = 0; i < (guint) run->options->run.jobs; i++)
     run->jobs[i].run = run;
   conductor = g_thread_new ("conductor", conduct, run);
@@ -289,6 +321,7 @@ caption_all (Run *run)
   vlm_signals_free (signals);
   remove_source (progress);
   g_free (run->jobs);
+  g_free (run->shares);
   g_object_unref (run->cancellable);
   g_main_loop_unref (run->loop);
 }
