@@ -9,16 +9,15 @@
 set -eu
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
-cross=aarch64-linux-gnu
 
 not_run () {
   echo "not run: kernels-aarch64-orc ($1)"
   exit 77
 }
 
-command -v $cross-gcc > /dev/null || not_run "no $cross-gcc; install gcc-aarch64-linux-gnu"
-qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) ||
-  not_run "no qemu-aarch64; install qemu-user"
+. "$root/tests/lib/aarch64.sh"
+need_cross_compiler
+need_qemu
 orc_flags=$(pkg-config --cflags orc-0.4) || not_run "no headers of ORC; install liborc-0.4-dev"
 command -v orcc > /dev/null || not_run "no orcc; install liborc-0.4-dev-bin"
 
@@ -46,16 +45,14 @@ if [ ! -e $library ]; then
 fi
 
 # Without the hand-written levels.
-flags="-std=gnu11 -O3 -fno-math-errno -ffp-contract=off -fno-strict-aliasing -Wall -Wextra -Werror
-  -Wno-sign-compare -Wno-unused-parameter -I$root -I."
 orcc --header -o programs.h "$root/kernels/orc/programs.orc"
 orcc --implementation -o programs.c "$root/kernels/orc/programs.orc"
 # shellcheck disable=SC2086
 $cross-gcc -O3 -w $orc_flags -c programs.c
 # shellcheck disable=SC2086
-$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root/kernels/orc/orc.c"
+$cross-gcc $cross_flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root/kernels/orc/orc.c"
 # shellcheck disable=SC2086
-$cross-gcc $flags -O1 -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o \
+$cross-gcc $cross_flags -O1 -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o \
   "$library" -lm ||
   not_run "checkkern does not link; install libc6-dev-arm64-cross"
 

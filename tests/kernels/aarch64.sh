@@ -8,38 +8,30 @@
 set -eu
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
-cross=aarch64-linux-gnu
 
 not_run () {
   echo "not run: kernels-aarch64 ($1)"
   exit 1
 }
 
-command -v $cross-gcc > /dev/null || not_run "no $cross-gcc; install gcc-aarch64-linux-gnu"
-command -v $cross-objdump > /dev/null || not_run "no $cross-objdump; install binutils-$cross"
-qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) ||
-  not_run "no qemu-aarch64; install qemu-user"
+. "$root/tests/lib/aarch64.sh"
+need_cross_compiler
+need_qemu
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-flags="-std=gnu11 -O3 -fno-math-errno -ffp-contract=off -fno-strict-aliasing -Wall -Wextra -Werror
-  -Wno-sign-compare -Wno-unused-parameter -DVLM_KERNELS_AARCH64 -I$root -I."
 
 # ORC's programs as the C that is committed; aarch64-orc.sh has the library.
 cd "$work"
 cp "$root/kernels/orc/programs-dist.h" programs.h
 $cross-gcc -O3 -w -DDISABLE_ORC -c "$root/kernels/orc/programs-dist.c"
 # shellcheck disable=SC2086
-$cross-gcc $flags -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c "$root/kernels/orc/orc.c" \
-  "$root"/kernels/aarch64/neon.c "$root"/kernels/aarch64/resample-neon.c
+$cross-gcc $cross_flags -DVLM_KERNELS_AARCH64 -c "$root"/kernels/*.c "$root"/kernels/scalar/*.c \
+  "$root/kernels/orc/orc.c"
+compile_aarch64_levels
 # shellcheck disable=SC2086
-$cross-gcc $flags -march=armv8.2-a+dotprod -c "$root"/kernels/aarch64/dotprod.c
-# shellcheck disable=SC2086
-$cross-gcc $flags -march=armv8.2-a+dotprod+i8mm -c "$root"/kernels/aarch64/i8mm.c
-# shellcheck disable=SC2086
-$cross-gcc $flags -O1 -static -o checkkern "$root"/tests/kernels/*.c "$root/tools/bench-peak.c" ./*.o \
-  -lm -pthread ||
+$cross-gcc $cross_flags -DVLM_KERNELS_AARCH64 -O1 -static -o checkkern "$root"/tests/kernels/*.c \
+  "$root/tools/bench-peak.c" ./*.o -lm -pthread ||
   not_run "checkkern does not link; install libc6-dev-arm64-cross"
 
 # Which levels each must have tested.

@@ -12,11 +12,11 @@ packages_run="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-
   gstreamer1.0-x fonts-dejavu-core"
 
 # To run every test: Python reads the captions from buffers and pictures as PIL does; the kernels
-# for aarch64 are built with a cross compiler and run by qemu; the .deb is built, and installed in
-# a root of its own.
+# for aarch64 are built with a cross compiler, run by qemu and looked at by llvm-mca; the .deb is
+# built, and installed in a root of its own.
 packages_test="python3 python3-gi python3-gst-1.0 python3-jinja2 python3-pil gir1.2-gstreamer-1.0
   gir1.2-gst-plugins-base-1.0 make dpkg-dev debhelper mmdebstrap"
-packages_cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+packages_cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user llvm-19"
 
 # What vlm-caption writes: subtitles are read by other people's parsers, contact sheets opened in
 # Chromium, videos made and looked at by ffmpeg, and taken apart with all of GStreamer's plugins.
