@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "rows.h"
 #include "tiles.h"
 
 /* Queries of one head that one attention job takes. */
@@ -24,7 +23,7 @@ typedef struct
   VlmInputs inputs; /* of the first product of an operator or feed-forward */
   VlmInputs middle; /* of its second, which adds to the residual stream */
   VlmTileRoom room;
-  gfloat *qkv;       /* queries, keys, values */
+  gfloat *queries;   /* [n_heads * head_dim] */
   gfloat *mixed;     /* [n_heads * head_dim] attention output */
   gfloat *cos, *sin; /* [head_dim / 2] */
   const VlmDecoderLayer *layer;
@@ -38,12 +37,6 @@ vlm_set_cancelled (GError **error)
   return FALSE;
 }
 
-static gsize
-qkv_width (const VlmTextConfig *config)
-{
-  return (gsize) (config->n_heads + 2 * config->n_kv_heads) * config->head_dim;
-}
-
 static gboolean
 chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
 {
@@ -51,14 +44,15 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   gsize hidden = config->hidden_size, n = chunk->n;
   gsize mixed = (gsize) config->n_heads * config->head_dim;
   gsize middle = MAX (MAX (mixed, hidden), config->ff_size);
-  gsize widest = MAX (3 * hidden, 2 * (gsize) config->ff_size);
+  gsize qkv = mixed + 2 * (gsize) config->n_kv_heads * config->head_dim;
+  gsize widest = MAX (MAX (3 * hidden, qkv), 2 * (gsize) config->ff_size);
   gsize half = config->head_dim / 2;
   gsize total = 0;
 
   vlm_inputs_measure (&total, chunk->team, n, hidden);
   vlm_inputs_measure (&total, chunk->team, n, middle);
   vlm_tile_room_measure (&total, chunk->team, widest);
-  vlm_arena_measure (&total, n * qkv_width (config));
+  vlm_arena_measure (&total, n * mixed);
   vlm_arena_measure (&total, n * mixed);
   vlm_arena_measure (&total, n * half);
   vlm_arena_measure (&total, n * half);
@@ -68,7 +62,7 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   vlm_inputs_take (&chunk->inputs, arena, chunk->team, n, hidden);
   vlm_inputs_take (&chunk->middle, arena, chunk->team, n, middle);
   vlm_tile_room_take (&chunk->room, arena, chunk->team, widest);
-  chunk->qkv = vlm_arena_take (arena, n * qkv_width (config));
+  chunk->queries = vlm_arena_take (arena, n * mixed);
   chunk->mixed = vlm_arena_take (arena, n * mixed);
   chunk->cos = vlm_arena_take (arena, n * half);
   chunk->sin = vlm_arena_take (arena, n * half);
@@ -95,29 +89,40 @@ chunk_make_angles (Chunk *chunk)
   }
 }
 
-/* Normalises and rotates queries and keys of some tokens and stores keys and values. */
+/* Normalises and rotates queries and keys of one head, and puts them, or values, in their place. */
 static void
-prepare_rows (gsize first, gsize n_rows, gpointer user_data)
+prepare_head (const Chunk *chunk, guint head, gsize first, gsize n, gfloat *rows, gsize ld)
+{
+  const VlmTextConfig *config = chunk->config;
+  gsize dim = config->head_dim, half = dim / 2, position = chunk->position + first, i;
+  guint n_heads = config->n_heads, n_kv = config->n_kv_heads;
+  const VlmNorm *norm = head < n_heads ? &chunk->layer->q_norm : &chunk->layer->k_norm;
+
+  for (i = 0; head < n_heads + n_kv && i < n; i++) {
+    gsize angle = (first + i) * half;
+
+    chunk->kernels->rms_norm (rows + i * ld, rows + i * ld, norm->weight, dim, config->norm_eps);
+    chunk->kernels->rope (rows + i * ld, chunk->cos + angle, chunk->sin + angle, half);
+  }
+  if (head >= n_heads + n_kv)
+    vlm_cache_store_values (
+        chunk->cache, chunk->layer_index, head - n_heads - n_kv, position, n, rows, ld);
+  else if (head >= n_heads)
+    vlm_cache_store_keys (chunk->cache, chunk->layer_index, head - n_heads, position, n, rows, ld);
+  for (i = 0; head < n_heads && i < n; i++)
+    memcpy (chunk->queries + ((first + i) * n_heads + head) * dim, rows + i * ld,
+        dim * sizeof (gfloat));
+}
+
+static void
+prepare_tile (VlmTile *tile, gpointer user_data)
 {
   const Chunk *chunk = user_data;
-  const VlmTextConfig *config = chunk->config;
-  gsize dim = config->head_dim;
-  gsize i;
-  guint h;
+  gsize dim = chunk->config->head_dim, column;
 
-  for (i = first; i < first + n_rows; i++) {
-    gfloat *row = chunk->qkv + i * qkv_width (config);
-
-    for (h = 0; h < config->n_heads + config->n_kv_heads; h++) {
-      const VlmNorm *norm = h < config->n_heads ? &chunk->layer->q_norm : &chunk->layer->k_norm;
-      gfloat *head = row + h * dim;
-
-      chunk->kernels->rms_norm (head, head, norm->weight, dim, config->norm_eps);
-      chunk->kernels->rope (head, chunk->cos + i * (dim / 2), chunk->sin + i * (dim / 2), dim / 2);
-    }
-    vlm_cache_store (chunk->cache, chunk->layer_index, chunk->position + i,
-        row + config->n_heads * dim, row + (config->n_heads + config->n_kv_heads) * dim);
-  }
+  for (column = 0; column < tile->n_columns; column += dim)
+    prepare_head (chunk, (tile->column + column) / dim, tile->first, tile->n_rows,
+        tile->values[0] + column, tile->ld);
 }
 
 static void
@@ -135,8 +140,8 @@ attend_job (gsize job, guint thread, gpointer user_data)
   args.n_queries = MIN (QUERY_BLOCK, chunk->n - first);
   args.out_stride = config->n_heads * dim;
   args.out = chunk->mixed + first * args.out_stride + head * dim;
-  args.q_stride = qkv_width (config);
-  args.q = chunk->qkv + first * args.q_stride + head * dim;
+  args.q_stride = args.out_stride;
+  args.q = chunk->queries + first * args.q_stride + head * dim;
   args.k = cache->keys[chunk->layer_index] + kv_head * cache->capacity * dim;
   args.v = cache->values[chunk->layer_index] + kv_head * cache->capacity * dim;
   args.v_stride = dim;
@@ -179,11 +184,12 @@ attention_layer (Chunk *chunk)
   const VlmDecoderLayer *layer = chunk->layer;
   const VlmLinear *out = &layer->attention_out;
   gsize n_blocks = (chunk->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
+  const VlmEpilogue prepare = {
+    .n_segments = 1, .unit = config->head_dim, .func = prepare_tile, .user_data = chunk
+  };
 
   return norm_inputs (chunk, layer->qkv.matrix, &layer->operator_norm)
-      && vlm_matrix_multiply (layer->qkv.matrix, chunk->team, chunk->kernels, layer->qkv.bias,
-          &chunk->inputs, chunk->qkv, qkv_width (config))
-      && vlm_rows_run (chunk->team, chunk->n, 8 * qkv_width (config), prepare_rows, chunk)
+      && multiply_tiles (chunk, &layer->qkv, &prepare)
       && vlm_team_run (chunk->team, n_blocks * config->n_heads, attend_job, chunk)
       && vlm_inputs_rows (&chunk->middle, out->matrix, chunk->team, chunk->kernels, chunk->mixed,
           out->matrix->cols, chunk->n)

@@ -67,9 +67,10 @@ least_common_multiple (gsize a, gsize b)
 
 /* Whole panels of the matrix, and whole groups of what the next one multiplies. */
 static gsize
-smallest_unit (const VlmMatrix *matrix, const VlmMatrix *next)
+smallest_unit (const VlmMatrix *matrix, const VlmEpilogue *epilogue)
 {
-  gsize unit = 1;
+  const VlmMatrix *next = epilogue->next_matrix;
+  gsize unit = MAX (epilogue->unit, 1);
   guint i;
 
   for (i = 0; i < matrix->n_parts; i++)
@@ -100,9 +101,9 @@ is_divided_by (const VlmMatrix *matrix, gsize segment, gsize unit)
 }
 
 static gsize
-choose_unit (const VlmMatrix *matrix, const VlmMatrix *next, gsize segment)
+choose_unit (const VlmMatrix *matrix, const VlmEpilogue *epilogue, gsize segment)
 {
-  gsize unit = smallest_unit (matrix, next);
+  gsize unit = smallest_unit (matrix, epilogue);
 
   return unit <= MAX_UNIT && is_divided_by (matrix, segment, unit) ? unit : segment;
 }
@@ -126,7 +127,7 @@ cut (TiledProduct *p)
   gsize n = p->product.inputs->n, n_units, units, most;
 
   p->segment = matrix->rows / p->epilogue->n_segments;
-  p->unit = choose_unit (matrix, p->epilogue->next_matrix, p->segment);
+  p->unit = choose_unit (matrix, p->epilogue, p->segment);
   p->x_block = choose_x_block (matrix, n);
   n_units = (p->segment + p->unit - 1) / p->unit;
   units = vlm_matrix_choose_pieces (

@@ -39,6 +39,7 @@ typedef void (*VlmTileFunc) (VlmTile *tile, gpointer user_data);
 typedef struct
 {
   guint n_segments;  /* 1 .. VLM_MAX_SEGMENTS; all are of the same width */
+  gsize unit;        /* columns that func wants together, or 0; tiles begin at a multiple of them */
   gboolean in_order; /* all tiles with the same columns come from the first row to the last */
   VlmTileFunc func;
   gpointer user_data;

@@ -49,11 +49,12 @@ typedef struct
 {
   guint n_segments;
   gsize segment, cols;
+  gsize unit;
 } Shape;
 
-static const Shape shapes[] = { { 1, 1, 16 }, { 1, 70, 33 }, { 1, 300, 256 }, { 1, 512, 70 },
-  { 2, 64, 16 }, { 2, 100, 70 }, { 2, 192, 256 }, { 2, 256, 33 }, { 3, 48, 33 }, { 3, 128, 256 },
-  { 3, 320, 70 } };
+static const Shape shapes[] = { { 1, 1, 16, 0 }, { 1, 70, 33, 0 }, { 1, 300, 256, 0 },
+  { 1, 512, 70, 0 }, { 2, 64, 16, 0 }, { 2, 100, 70, 0 }, { 2, 192, 256, 0 }, { 2, 256, 33, 0 },
+  { 3, 48, 33, 0 }, { 3, 128, 256, 0 }, { 3, 320, 70, 0 }, { 1, 640, 33, 80 }, { 2, 480, 33, 96 } };
 
 static VlmKernels kernels;
 
@@ -103,7 +104,7 @@ make_matrix (const Kind *kind, VlmSlab *slab, gsize rows, gsize cols, guint32 se
 
 typedef struct
 {
-  gsize segment;
+  gsize segment, unit;
   gint n_parted; /* atomic; tiles that had not all columns */
   gint *seen;    /* [segment] rows so far, of each column */
   gfloat *past;  /* [segment] what the rows so far made */
@@ -114,6 +115,7 @@ count_tile (const VlmTile *tile, Use *use)
 {
   gsize i;
 
+  g_assert_cmpuint (tile->column % use->unit, ==, 0);
   for (i = 0; i < tile->n_columns; i++)
     g_atomic_int_add (&use->seen[tile->column + i], (gint) tile->n_rows);
   if (tile->n_columns < use->segment)
@@ -203,7 +205,8 @@ way_init (Way *way, const Case *c, gsize m, guint n_threads)
   vlm_inputs_take (&way->second, &way->arena, way->team, m, segment);
   vlm_tile_room_take (&way->room, &way->arena, way->team, rows);
   way->y = vlm_arena_take (&way->arena, m * rows);
-  way->use = (Use){ segment, 0, g_new0 (gint, segment), g_new0 (gfloat, segment) };
+  way->use = (Use){ segment, MAX (c->shape->unit, 1), 0, g_new0 (gint, segment),
+    g_new0 (gfloat, segment) };
 }
 
 static void
@@ -235,6 +238,7 @@ static void
 go_by_tiles (Way *way, const Case *c, gsize m)
 {
   const VlmEpilogue epilogue = { .n_segments = c->shape->n_segments,
+    .unit = c->shape->unit,
     .in_order = c->shape->n_segments == 3,
     .func = uses[c->shape->n_segments - 1],
     .user_data = &way->use,
@@ -368,14 +372,17 @@ static void
 test_parting (void)
 {
   static const Kind rows = { 1, { INT8_ROW } }, groups = { 1, { INT4_64 } };
-  static const Kind long_groups = { 1, { INT8_512 } }, halves = { 2, { Q4_K, Q6_K } };
-  static const Shape one = { 1, 300, 48 }, two = { 2, 256, 48 }, three = { 3, 192, 48 };
-  static const Shape odd = { 2, 200, 48 };
+  static const Kind long_groups = { 1, { INT8_512 } }, floats = { 1, { ROWS_FLOATS (F32) } };
+  static const Kind halves = { 2, { Q4_K, Q6_K } };
+  static const Shape one = { 1, 300, 48, 0 }, two = { 2, 256, 48, 0 };
+  static const Shape three = { 3, 192, 48, 0 }, together = { 1, 500, 48, 96 };
+  static const Shape odd = { 2, 200, 48, 0 };
 
   g_assert_cmpint (check_kinds (&rows, &rows, &one), >, 0);
   g_assert_cmpint (check_kinds (&groups, &rows, &two), >, 0);
   g_assert_cmpint (check_kinds (&halves, &groups, &two), >, 0);
   g_assert_cmpint (check_kinds (&rows, &groups, &three), >, 0);
+  g_assert_cmpint (check_kinds (&rows, &floats, &together), >, 0);
   g_assert_cmpint (check_kinds (&rows, &rows, &odd), ==, 0);
   g_assert_cmpint (check_kinds (&halves, &groups, &three), ==, 0);
   g_assert_cmpint (check_kinds (&rows, &long_groups, &two), ==, 0);
