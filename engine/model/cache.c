@@ -102,23 +102,42 @@ vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error)
       && (capacity <= cache->capacity || grow (cache, capacity, error));
 }
 
+/* Tokens of one panel: every line of it is written once. */
+static void
+store_panel (gfloat *panel, gsize dim, gsize first_lane, gsize n, const gfloat *keys, gsize ld)
+{
+  gsize i, lane;
+
+  for (i = 0; i < dim; i++) {
+    for (lane = 0; lane < n; lane++)
+      panel[i * VLM_KEY_PANEL + first_lane + lane] = keys[lane * ld + i];
+  }
+}
+
 void
-vlm_cache_store (
-    VlmCache *cache, guint layer, gsize position, const gfloat *key, const gfloat *value)
+vlm_cache_store_keys (
+    VlmCache *cache, guint layer, guint head, gsize position, gsize n, const gfloat *keys, gsize ld)
 {
   gsize dim = cache->head_dim;
-  gsize panel = position / VLM_KEY_PANEL;
-  gsize lane = position % VLM_KEY_PANEL;
-  guint head;
-  gsize i;
+  gfloat *of_head = cache->keys[layer] + head * cache->capacity * dim;
 
-  for (head = 0; head < cache->n_kv_heads; head++) {
-    gfloat *keys = cache->keys[layer]
-        + (head * (cache->capacity / VLM_KEY_PANEL) + panel) * dim * VLM_KEY_PANEL + lane;
+  while (n > 0) {
+    gsize lane = position % VLM_KEY_PANEL, n_lanes = MIN (VLM_KEY_PANEL - lane, n);
 
-    for (i = 0; i < dim; i++)
-      keys[i * VLM_KEY_PANEL] = key[head * dim + i];
-    memcpy (cache->values[layer] + (head * cache->capacity + position) * dim, value + head * dim,
-        dim * sizeof (gfloat));
+    store_panel (of_head + (position - lane) * dim, dim, lane, n_lanes, keys, ld);
+    position += n_lanes;
+    keys += n_lanes * ld;
+    n -= n_lanes;
   }
+}
+
+void
+vlm_cache_store_values (VlmCache *cache, guint layer, guint head, gsize position, gsize n,
+    const gfloat *values, gsize ld)
+{
+  gsize dim = cache->head_dim, i;
+  gfloat *dst = cache->values[layer] + (head * cache->capacity + position) * dim;
+
+  for (i = 0; i < n; i++)
+    memcpy (dst + i * dim, values + i * ld, dim * sizeof (gfloat));
 }

@@ -31,8 +31,10 @@ void vlm_cache_clear (VlmCache *cache);
  */
 gboolean vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error);
 
-/* Stores one token's key and value (n_kv_heads * head_dim values each) of a layer at position. */
-void vlm_cache_store (
-    VlmCache *cache, guint layer, gsize position, const gfloat *key, const gfloat *value);
+/* Stores the keys, or values, that one head has of n tokens from position on; rows are [n][ld]. */
+void vlm_cache_store_keys (VlmCache *cache, guint layer, guint head, gsize position, gsize n,
+    const gfloat *keys, gsize ld);
+void vlm_cache_store_values (VlmCache *cache, guint layer, guint head, gsize position, gsize n,
+    const gfloat *values, gsize ld);
 
 #endif

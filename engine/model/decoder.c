@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rows.h"
+#include "tiles.h"
 
 /* Queries of one head that one attention job takes. */
 #define QUERY_BLOCK 32
@@ -19,12 +19,12 @@ typedef struct
   VlmCache *cache;
   gsize n, position; /* tokens of the chunk, position of its first */
 
-  gfloat *x;         /* [hidden] residual stream */
-  VlmInputs inputs;  /* of the next product */
-  gfloat *wide;      /* widest projection: qkv, B C x, or gate and up */
-  gfloat *mixed;     /* attention or convolution output */
-  gfloat *out;       /* [hidden] what is added to the residual stream */
-  gfloat *window;    /* [conv_taps - 1 + n][hidden] convolution inputs, oldest first */
+  gfloat *x;        /* [hidden] residual stream */
+  VlmInputs inputs; /* of the first product of an operator or feed-forward */
+  VlmInputs middle; /* of its second, which adds to the residual stream */
+  VlmTileRoom room;
+  gfloat *queries;   /* [n_heads * head_dim] */
+  gfloat *mixed;     /* [n_heads * head_dim] attention output */
   gfloat *cos, *sin; /* [head_dim / 2] */
   const VlmDecoderLayer *layer;
   guint layer_index;
@@ -37,41 +37,35 @@ vlm_set_cancelled (GError **error)
   return FALSE;
 }
 
-static gsize
-qkv_width (const VlmTextConfig *config)
-{
-  return (gsize) (config->n_heads + 2 * config->n_kv_heads) * config->head_dim;
-}
-
 static gboolean
 chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
 {
   const VlmTextConfig *config = chunk->config;
-  gsize hidden = config->hidden_size;
-  gsize wide = MAX (MAX (qkv_width (config), 3 * hidden), 2 * (gsize) config->ff_size);
-  gsize mixed = MAX ((gsize) config->n_heads * config->head_dim, hidden);
-  gsize widest_input = MAX (mixed, config->ff_size);
-  gsize window = config->conv_taps - 1 + chunk->n;
+  gsize hidden = config->hidden_size, n = chunk->n;
+  gsize mixed = (gsize) config->n_heads * config->head_dim;
+  gsize middle = MAX (MAX (mixed, hidden), config->ff_size);
+  gsize qkv = mixed + 2 * (gsize) config->n_kv_heads * config->head_dim;
+  gsize widest = MAX (MAX (3 * hidden, qkv), 2 * (gsize) config->ff_size);
   gsize half = config->head_dim / 2;
   gsize total = 0;
 
-  vlm_inputs_measure (&total, chunk->team, chunk->n, widest_input);
-  vlm_arena_measure (&total, chunk->n * wide);
-  vlm_arena_measure (&total, chunk->n * mixed);
-  vlm_arena_measure (&total, chunk->n * hidden);
-  vlm_arena_measure (&total, window * hidden);
-  vlm_arena_measure (&total, chunk->n * half);
-  vlm_arena_measure (&total, chunk->n * half);
+  vlm_inputs_measure (&total, chunk->team, n, hidden);
+  vlm_inputs_measure (&total, chunk->team, n, middle);
+  vlm_tile_room_measure (&total, chunk->team, widest);
+  vlm_arena_measure (&total, n * mixed);
+  vlm_arena_measure (&total, n * mixed);
+  vlm_arena_measure (&total, n * half);
+  vlm_arena_measure (&total, n * half);
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
 
-  vlm_inputs_take (&chunk->inputs, arena, chunk->team, chunk->n, widest_input);
-  chunk->wide = vlm_arena_take (arena, chunk->n * wide);
-  chunk->mixed = vlm_arena_take (arena, chunk->n * mixed);
-  chunk->out = vlm_arena_take (arena, chunk->n * hidden);
-  chunk->window = vlm_arena_take (arena, window * hidden);
-  chunk->cos = vlm_arena_take (arena, chunk->n * half);
-  chunk->sin = vlm_arena_take (arena, chunk->n * half);
+  vlm_inputs_take (&chunk->inputs, arena, chunk->team, n, hidden);
+  vlm_inputs_take (&chunk->middle, arena, chunk->team, n, middle);
+  vlm_tile_room_take (&chunk->room, arena, chunk->team, widest);
+  chunk->queries = vlm_arena_take (arena, n * mixed);
+  chunk->mixed = vlm_arena_take (arena, n * mixed);
+  chunk->cos = vlm_arena_take (arena, n * half);
+  chunk->sin = vlm_arena_take (arena, n * half);
   return TRUE;
 }
 
@@ -95,29 +89,40 @@ chunk_make_angles (Chunk *chunk)
   }
 }
 
-/* Normalises and rotates queries and keys of some tokens and stores keys and values. */
+/* Normalises and rotates queries and keys of one head, and puts them, or values, in their place. */
 static void
-prepare_rows (gsize first, gsize n_rows, gpointer user_data)
+prepare_head (const Chunk *chunk, guint head, gsize first, gsize n, gfloat *rows, gsize ld)
+{
+  const VlmTextConfig *config = chunk->config;
+  gsize dim = config->head_dim, half = dim / 2, position = chunk->position + first, i;
+  guint n_heads = config->n_heads, n_kv = config->n_kv_heads;
+  const VlmNorm *norm = head < n_heads ? &chunk->layer->q_norm : &chunk->layer->k_norm;
+
+  for (i = 0; head < n_heads + n_kv && i < n; i++) {
+    gsize angle = (first + i) * half;
+
+    chunk->kernels->rms_norm (rows + i * ld, rows + i * ld, norm->weight, dim, config->norm_eps);
+    chunk->kernels->rope (rows + i * ld, chunk->cos + angle, chunk->sin + angle, half);
+  }
+  if (head >= n_heads + n_kv)
+    vlm_cache_store_values (
+        chunk->cache, chunk->layer_index, head - n_heads - n_kv, position, n, rows, ld);
+  else if (head >= n_heads)
+    vlm_cache_store_keys (chunk->cache, chunk->layer_index, head - n_heads, position, n, rows, ld);
+  for (i = 0; head < n_heads && i < n; i++)
+    memcpy (chunk->queries + ((first + i) * n_heads + head) * dim, rows + i * ld,
+        dim * sizeof (gfloat));
+}
+
+static void
+prepare_tile (VlmTile *tile, gpointer user_data)
 {
   const Chunk *chunk = user_data;
-  const VlmTextConfig *config = chunk->config;
-  gsize dim = config->head_dim;
-  gsize i;
-  guint h;
+  gsize dim = chunk->config->head_dim, column;
 
-  for (i = first; i < first + n_rows; i++) {
-    gfloat *row = chunk->wide + i * qkv_width (config);
-
-    for (h = 0; h < config->n_heads + config->n_kv_heads; h++) {
-      const VlmNorm *norm = h < config->n_heads ? &chunk->layer->q_norm : &chunk->layer->k_norm;
-      gfloat *head = row + h * dim;
-
-      chunk->kernels->rms_norm (head, head, norm->weight, dim, config->norm_eps);
-      chunk->kernels->rope (head, chunk->cos + i * (dim / 2), chunk->sin + i * (dim / 2), dim / 2);
-    }
-    vlm_cache_store (chunk->cache, chunk->layer_index, chunk->position + i,
-        row + config->n_heads * dim, row + (config->n_heads + config->n_kv_heads) * dim);
-  }
+  for (column = 0; column < tile->n_columns; column += dim)
+    prepare_head (chunk, (tile->column + column) / dim, tile->first, tile->n_rows,
+        tile->values[0] + column, tile->ld);
 }
 
 static void
@@ -135,8 +140,8 @@ attend_job (gsize job, guint thread, gpointer user_data)
   args.n_queries = MIN (QUERY_BLOCK, chunk->n - first);
   args.out_stride = config->n_heads * dim;
   args.out = chunk->mixed + first * args.out_stride + head * dim;
-  args.q_stride = qkv_width (config);
-  args.q = chunk->wide + first * args.q_stride + head * dim;
+  args.q_stride = args.out_stride;
+  args.q = chunk->queries + first * args.q_stride + head * dim;
   args.k = cache->keys[chunk->layer_index] + kv_head * cache->capacity * dim;
   args.v = cache->values[chunk->layer_index] + kv_head * cache->capacity * dim;
   args.v_stride = dim;
@@ -156,19 +161,20 @@ norm_inputs (Chunk *chunk, const VlmMatrix *matrix, const VlmNorm *norm)
       chunk->config->norm_eps, chunk->x, chunk->n);
 }
 
-/* inputs = the first width values of the rows of mixed */
+/* The product of inputs, handed to epilogue. */
 static gboolean
-mixed_inputs (Chunk *chunk, const VlmMatrix *matrix)
+multiply_tiles (Chunk *chunk, const VlmLinear *linear, const VlmEpilogue *epilogue)
 {
-  return vlm_inputs_rows (&chunk->inputs, matrix, chunk->team, chunk->kernels, chunk->mixed,
-      matrix->cols, chunk->n, 0, NULL, NULL);
+  return vlm_matrix_multiply_tiles (linear->matrix, chunk->team, chunk->kernels, linear->bias,
+      &chunk->inputs, &chunk->room, epilogue);
 }
 
+/* x += the product of middle */
 static gboolean
-multiply (Chunk *chunk, const VlmLinear *linear, gfloat *y, gsize ldy)
+multiply_add (Chunk *chunk, const VlmLinear *linear)
 {
-  return vlm_matrix_multiply (
-      linear->matrix, chunk->team, chunk->kernels, linear->bias, &chunk->inputs, y, ldy);
+  return vlm_matrix_multiply_add (linear->matrix, chunk->team, chunk->kernels, linear->bias,
+      &chunk->middle, &chunk->room, chunk->x, chunk->x);
 }
 
 static gboolean
@@ -176,114 +182,148 @@ attention_layer (Chunk *chunk)
 {
   const VlmTextConfig *config = chunk->config;
   const VlmDecoderLayer *layer = chunk->layer;
+  const VlmLinear *out = &layer->attention_out;
   gsize n_blocks = (chunk->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
+  const VlmEpilogue prepare = {
+    .n_segments = 1, .unit = config->head_dim, .func = prepare_tile, .user_data = chunk
+  };
 
   return norm_inputs (chunk, layer->qkv.matrix, &layer->operator_norm)
-      && multiply (chunk, &layer->qkv, chunk->wide, qkv_width (config))
-      && vlm_rows_run (chunk->team, chunk->n, 8 * qkv_width (config), prepare_rows, chunk)
+      && multiply_tiles (chunk, &layer->qkv, &prepare)
       && vlm_team_run (chunk->team, n_blocks * config->n_heads, attend_job, chunk)
-      && mixed_inputs (chunk, layer->attention_out.matrix)
-      && multiply (chunk, &layer->attention_out, chunk->out, config->hidden_size);
+      && vlm_inputs_rows (&chunk->middle, out->matrix, chunk->team, chunk->kernels, chunk->mixed,
+          out->matrix->cols, chunk->n)
+      && multiply_add (chunk, out);
 }
 
-/* window[taps - 1 + i] = B[i] * x'[i] */
-static void
-fill_window_rows (gsize first, gsize n_rows, gpointer user_data)
+/* Columns of a convolution at a time. */
+#define CONV_COLUMNS 64
+
+/* Columns of a tile, whose first segment holds what the taps go over, for some of its columns. */
+typedef struct
 {
-  const Chunk *chunk = user_data;
-  gsize hidden = chunk->config->hidden_size;
-  gsize i;
+  const Chunk *chunk;
+  const VlmTile *tile;
+  gfloat *past;       /* [conv_taps - 1][hidden] the tokens before the tile, oldest first */
+  gsize first, width; /* of the tile's columns */
+} ConvColumns;
 
-  for (i = first; i < first + n_rows; i++) {
-    const gfloat *bcx = chunk->wide + i * 3 * hidden;
-
-    chunk->kernels->mul (
-        chunk->window + (chunk->config->conv_taps - 1 + i) * hidden, bcx, bcx + 2 * hidden, hidden);
-  }
-}
-
-/* mixed[i] = C[i] * (taps over window + bias) */
+/* C * (taps over B x' + bias), into the third segment */
 static void
-convolve_rows (gsize first, gsize n_rows, gpointer user_data)
+convolve_columns (const ConvColumns *c)
 {
-  const Chunk *chunk = user_data;
-  gsize hidden = chunk->config->hidden_size;
-  guint n_taps = chunk->config->conv_taps;
-  const gfloat *columns[VLM_MAX_CONV_TAPS];
-  gsize i;
-  guint t;
+  const Chunk *chunk = c->chunk;
+  const VlmDecoderLayer *layer = chunk->layer;
+  const VlmTile *tile = c->tile;
+  gsize hidden = chunk->config->hidden_size, n_past = chunk->config->conv_taps - 1;
+  gsize column = tile->column + c->first, i, t;
+  gfloat taps[VLM_MAX_CONV_TAPS * CONV_COLUMNS];
+  const gfloat *inputs[VLM_MAX_CONV_TAPS];
 
-  for (i = first; i < first + n_rows; i++) {
-    gfloat *gate = chunk->wide + i * 3 * hidden + hidden;
+  for (t = 0; t <= n_past; t++)
+    memcpy (taps + t * c->width, layer->taps + t * hidden + column, c->width * sizeof (gfloat));
+  for (i = 0; i < tile->n_rows; i++) {
+    gsize at = i * tile->ld + c->first;
+    gfloat *gate = tile->values[1] + at, *y = tile->values[2] + at;
 
-    for (t = 0; t < n_taps; t++)
-      columns[t] = chunk->window + (i + t) * hidden;
-    chunk->kernels->short_conv (
-        chunk->mixed + i * hidden, gate, columns, chunk->layer->taps, n_taps, hidden);
-    if (chunk->layer->taps_bias != NULL) {
-      chunk->kernels->mul (gate, gate, chunk->layer->taps_bias, hidden);
-      chunk->kernels->add (chunk->mixed + i * hidden, gate, hidden);
+    for (t = 0; t <= n_past; t++)
+      inputs[t] = i + t < n_past ? c->past + (i + t) * hidden + column
+                                 : tile->values[0] + (i + t - n_past) * tile->ld + c->first;
+    chunk->kernels->short_conv (y, gate, inputs, taps, n_past + 1, c->width);
+    if (layer->taps_bias != NULL) {
+      chunk->kernels->mul (gate, gate, layer->taps_bias + column, c->width);
+      chunk->kernels->add (y, gate, c->width);
     }
   }
+}
+
+/* The last tokens up to the end of the tile are the past of the next. */
+static void
+remember_columns (const ConvColumns *c)
+{
+  const VlmTile *tile = c->tile;
+  gsize hidden = c->chunk->config->hidden_size, n_past = c->chunk->config->conv_taps - 1, t;
+
+  for (t = 0; t < n_past; t++) {
+    gsize from = tile->n_rows + t;
+    const gfloat *src = from < n_past ? c->past + from * hidden + tile->column
+                                      : tile->values[0] + (from - n_past) * tile->ld;
+
+    memcpy (c->past + t * hidden + tile->column, src, tile->n_columns * sizeof (gfloat));
+  }
+}
+
+static void
+convolve_tile (VlmTile *tile, gpointer user_data)
+{
+  const Chunk *chunk = user_data;
+  ConvColumns c = { chunk, tile, chunk->cache->columns[chunk->layer_index], 0, 0 };
+  gfloat *convolved = tile->values[2];
+  gsize i;
+
+  for (i = 0; i < tile->n_rows; i++) {
+    gfloat *b = tile->values[0] + i * tile->ld;
+
+    chunk->kernels->mul (b, b, tile->values[2] + i * tile->ld, tile->n_columns);
+  }
+  for (; c.first < tile->n_columns; c.first += CONV_COLUMNS) {
+    c.width = MIN (CONV_COLUMNS, tile->n_columns - c.first);
+    convolve_columns (&c);
+  }
+  remember_columns (&c);
+  tile->values[0] = convolved;
 }
 
 static gboolean
 conv_layer (Chunk *chunk)
 {
   const VlmDecoderLayer *layer = chunk->layer;
-  gsize hidden = chunk->config->hidden_size;
-  gsize n_columns = chunk->config->conv_taps - 1;
-  gfloat *columns = chunk->cache->columns[chunk->layer_index];
+  const VlmEpilogue convolve = { .n_segments = 3,
+    .in_order = TRUE,
+    .func = convolve_tile,
+    .user_data = chunk,
+    .next = &chunk->middle,
+    .next_matrix = layer->conv_out.matrix };
 
-  if (!norm_inputs (chunk, layer->conv_in.matrix, &layer->operator_norm)
-      || !multiply (chunk, &layer->conv_in, chunk->wide, 3 * hidden))
-    return FALSE;
-
-  memcpy (chunk->window, columns, n_columns * hidden * sizeof (gfloat));
-  if (!vlm_rows_run (chunk->team, chunk->n, hidden, fill_window_rows, chunk)
-      || !vlm_rows_run (chunk->team, chunk->n, 4 * hidden, convolve_rows, chunk))
-    return FALSE;
-  memcpy (columns, chunk->window + chunk->n * hidden, n_columns * hidden * sizeof (gfloat));
-
-  return mixed_inputs (chunk, layer->conv_out.matrix)
-      && multiply (chunk, &layer->conv_out, chunk->out, hidden);
+  return norm_inputs (chunk, layer->conv_in.matrix, &layer->operator_norm)
+      && multiply_tiles (chunk, &layer->conv_in, &convolve)
+      && multiply_add (chunk, &layer->conv_out);
 }
 
-/* gate = silu (gate) * up, of a row that holds both */
+/* silu (gate) * up */
 static void
-gate_row (gfloat *gate, gpointer user_data)
+gate_tile (VlmTile *tile, gpointer user_data)
 {
   const Chunk *chunk = user_data;
-  gsize ff = chunk->config->ff_size;
+  gsize i;
 
-  chunk->kernels->silu_mul (gate, gate, gate + ff, ff);
+  for (i = 0; i < tile->n_rows; i++) {
+    gfloat *gate = tile->values[0] + i * tile->ld;
+
+    chunk->kernels->silu_mul (gate, gate, tile->values[1] + i * tile->ld, tile->n_columns);
+  }
 }
 
 static gboolean
 feed_forward (Chunk *chunk)
 {
   const VlmDecoderLayer *layer = chunk->layer;
-  gsize hidden = chunk->config->hidden_size;
-  gsize ff = chunk->config->ff_size;
+  const VlmLinear gate_up = { layer->gate_up, NULL }, down = { layer->down, NULL };
+  const VlmEpilogue gate = { .n_segments = 2,
+    .func = gate_tile,
+    .user_data = chunk,
+    .next = &chunk->middle,
+    .next_matrix = layer->down };
 
   return norm_inputs (chunk, layer->gate_up, &layer->ffn_norm)
-      && vlm_matrix_multiply (
-          layer->gate_up, chunk->team, chunk->kernels, NULL, &chunk->inputs, chunk->wide, 2 * ff)
-      && vlm_inputs_rows (&chunk->inputs, layer->down, chunk->team, chunk->kernels, chunk->wide,
-          2 * ff, chunk->n, 16 * ff, gate_row, chunk)
-      && vlm_matrix_multiply (
-          layer->down, chunk->team, chunk->kernels, NULL, &chunk->inputs, chunk->out, hidden);
+      && multiply_tiles (chunk, &gate_up, &gate) && multiply_add (chunk, &down);
 }
 
 static gboolean
 run_layer (Chunk *chunk)
 {
-  gsize hidden = chunk->config->hidden_size;
-
   return (chunk->layer->kind == VLM_LAYER_CONV ? conv_layer (chunk) : attention_layer (chunk))
-      && vlm_rows_add (chunk->team, chunk->kernels, chunk->out, chunk->x, chunk->n, hidden)
-      && feed_forward (chunk)
-      && vlm_rows_add (chunk->team, chunk->kernels, chunk->out, chunk->x, chunk->n, hidden);
+      && feed_forward (chunk);
 }
 
 gboolean

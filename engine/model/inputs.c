@@ -2,6 +2,8 @@
 
 #include "inputs.h"
 
+#include <string.h>
+
 #include "matrix.h"
 
 /* What one job should be worth in multiply-adds (or as many bytes touched). */
@@ -23,14 +25,10 @@ typedef struct
   const VlmKernels *kernels;
   gsize k, rows_per_job;
 
-  const VlmNorm *norm; /* of rows x [n][k], or NULL */
-  gfloat eps;
-  const gfloat *x;
-
-  gfloat *rows; /* [n][ldx], changed in place */
-  gsize ldx;
-  VlmInputFunc func;
+  VlmInputFunc func; /* makes the rows; or NULL: */
   gpointer user_data;
+  const gfloat *rows; /* [n][ldx] */
+  gsize ldx;
 } Fill;
 
 void
@@ -126,53 +124,58 @@ lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const gfloat *x, gsize ldx,
   g_assert (next <= (gint8 *) (inputs->storage + ROOM * n * inputs->max_k));
 }
 
-static void
-round_row (const Fill *fill, gsize i, const gfloat *row)
+void
+vlm_inputs_lay_out (VlmInputs *inputs, const VlmMatrix *matrix, gsize n)
 {
-  guint form;
-
-  /* The arrays are this function's to fill; the kernels take them as constant. */
-  for (form = 0; form < fill->inputs->n_rounded; form++) {
-    const VlmActivations *rounded = &fill->inputs->rounded[form];
-
-    fill->kernels->quantise_i8 ((gint8 *) rounded->q + i * rounded->ldq,
-        (gfloat *) rounded->scale + i * rounded->ldg, (gint32 *) rounded->sum + i * rounded->ldg,
-        row, rounded->k, rounded->group);
-  }
+  lay_out (inputs, matrix, NULL, 0, n);
 }
 
 static void
-fill_row (const Fill *fill, gsize i, guint thread)
+round_values (const VlmInputs *inputs, const VlmKernels *kernels, gsize i, gsize first,
+    const gfloat *values, gsize n)
 {
-  VlmInputs *inputs = fill->inputs;
-  const gfloat *x = fill->x + i * fill->k;
-  gfloat *row;
+  guint form;
 
-  if (fill->norm == NULL) {
-    row = fill->rows + i * fill->ldx;
-    if (fill->func != NULL)
-      fill->func (row, fill->user_data);
-  } else {
-    row = inputs->x != NULL ? inputs->storage + i * fill->k
-                            : inputs->scratch + thread * inputs->max_k;
-    if (fill->norm->bias != NULL)
-      fill->kernels->layer_norm (row, x, fill->norm->weight, fill->norm->bias, fill->k, fill->eps);
-    else
-      fill->kernels->rms_norm (row, x, fill->norm->weight, fill->k, fill->eps);
+  /* The arrays are this file's to fill; the kernels take them as constant. */
+  for (form = 0; form < inputs->n_rounded; form++) {
+    const VlmActivations *rounded = &inputs->rounded[form];
+    gsize at = i * rounded->ldg + first / rounded->group;
+
+    kernels->quantise_i8 ((gint8 *) rounded->q + i * rounded->ldq + first,
+        (gfloat *) rounded->scale + at, (gint32 *) rounded->sum + at, values, n, rounded->group);
   }
-  round_row (fill, i, row);
+}
+
+void
+vlm_inputs_put (VlmInputs *inputs, const VlmKernels *kernels, gsize i, gsize first,
+    const gfloat *values, gsize n)
+{
+  if (inputs->x != NULL)
+    memcpy (inputs->storage + i * inputs->ldx + first, values, n * sizeof (gfloat));
+  round_values (inputs, kernels, i, first, values, n);
 }
 
 static void
 fill_job (gsize job, guint thread, gpointer user_data)
 {
   const Fill *fill = user_data;
+  VlmInputs *inputs = fill->inputs;
   gsize first = job * fill->rows_per_job;
-  gsize end = MIN (first + fill->rows_per_job, fill->inputs->n);
+  gsize end = MIN (first + fill->rows_per_job, inputs->n);
   gsize i;
 
-  for (i = first; i < end; i++)
-    fill_row (fill, i, thread);
+  for (i = first; i < end; i++) {
+    const gfloat *row = fill->rows + i * fill->ldx;
+
+    if (fill->func != NULL) {
+      gfloat *made = inputs->x != NULL ? inputs->storage + i * inputs->ldx
+                                       : inputs->scratch + thread * inputs->max_k;
+
+      fill->func (i, made, fill->user_data);
+      row = made;
+    }
+    round_values (inputs, fill->kernels, i, 0, row, fill->k);
+  }
 }
 
 static gboolean
@@ -182,37 +185,60 @@ run (Fill *fill, VlmTeam *team, gsize row_work)
 
   if (n == 0)
     return TRUE;
+  row_work += ROUND_WORK * fill->inputs->n_rounded * fill->k;
   fill->rows_per_job = CLAMP (JOB_WORK / MAX (row_work, 1), 1, n);
   return vlm_team_run (team, (n + fill->rows_per_job - 1) / fill->rows_per_job, fill_job, fill);
+}
+
+gboolean
+vlm_inputs_make (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
+    const VlmKernels *kernels, gsize n, gsize row_work, VlmInputFunc func, gpointer user_data)
+{
+  Fill fill = {
+    .inputs = inputs, .kernels = kernels, .k = matrix->cols, .func = func, .user_data = user_data
+  };
+
+  lay_out (inputs, matrix, NULL, 0, n);
+  return run (&fill, team, row_work);
+}
+
+gboolean
+vlm_inputs_rows (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
+    const VlmKernels *kernels, const gfloat *x, gsize ldx, gsize n)
+{
+  Fill fill = { .inputs = inputs, .kernels = kernels, .k = matrix->cols, .rows = x, .ldx = ldx };
+
+  lay_out (inputs, matrix, x, ldx, n);
+  return inputs->n_rounded == 0 || run (&fill, team, 0);
+}
+
+typedef struct
+{
+  const VlmKernels *kernels;
+  const VlmNorm *norm;
+  gfloat eps;
+  const gfloat *x; /* [n][k] */
+  gsize k;
+} Normed;
+
+static void
+norm_row (gsize i, gfloat *row, gpointer user_data)
+{
+  const Normed *normed = user_data;
+  const VlmNorm *norm = normed->norm;
+  const gfloat *x = normed->x + i * normed->k;
+
+  if (norm->bias != NULL)
+    normed->kernels->layer_norm (row, x, norm->weight, norm->bias, normed->k, normed->eps);
+  else
+    normed->kernels->rms_norm (row, x, norm->weight, normed->k, normed->eps);
 }
 
 gboolean
 vlm_inputs_norm (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
     const VlmKernels *kernels, const VlmNorm *norm, gfloat eps, const gfloat *x, gsize n)
 {
-  Fill fill = {
-    .inputs = inputs, .kernels = kernels, .k = matrix->cols, .norm = norm, .eps = eps, .x = x
-  };
+  Normed normed = { kernels, norm, eps, x, matrix->cols };
 
-  lay_out (inputs, matrix, NULL, 0, n);
-  return run (&fill, team, fill.k * MAX (ROUND_WORK * inputs->n_rounded, 1));
-}
-
-gboolean
-vlm_inputs_rows (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
-    const VlmKernels *kernels, gfloat *x, gsize ldx, gsize n, gsize row_work, VlmInputFunc func,
-    gpointer user_data)
-{
-  Fill fill = { .inputs = inputs,
-    .kernels = kernels,
-    .k = matrix->cols,
-    .x = x,
-    .rows = x,
-    .ldx = ldx,
-    .func = func,
-    .user_data = user_data };
-
-  lay_out (inputs, matrix, x, ldx, n);
-  row_work += ROUND_WORK * inputs->n_rounded * matrix->cols;
-  return (inputs->n_rounded == 0 && func == NULL) || run (&fill, team, row_work);
+  return vlm_inputs_make (inputs, matrix, team, kernels, n, matrix->cols, norm_row, &normed);
 }

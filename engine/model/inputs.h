@@ -3,8 +3,8 @@
 /*
  * What a linear layer multiplies: rows of floats or, where its weights are integers, the same rows
  * rounded to 8 bits in groups; both, or several groups, where its weights are of several kinds. They
- * are made by the step before the product, a row at a time while
- * the row is in the nearest cache, so that rounding costs no trip through memory.
+ * are made by the step before the product, a row or a part of one at a time while it is in a near
+ * cache, so that rounding costs no trip through memory.
  */
 
 #ifndef VLM_INPUTS_H
@@ -55,16 +55,31 @@ gboolean vlm_inputs_norm (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *t
 /* The rows rounded in groups of this many values; NULL where no part of the matrix wanted them. */
 const VlmActivations *vlm_inputs_find_rounded (const VlmInputs *inputs, gsize group);
 
-/* Changes one row in place, or leaves it as it is. */
-typedef void (*VlmInputFunc) (gfloat *row, gpointer user_data);
+/* Writes row i. */
+typedef void (*VlmInputFunc) (gsize i, gfloat *row, gpointer user_data);
 
 /*
- * The n rows of x, each after func (which may be NULL), made ready for matrix. x is changed, and
- * must stay as long as inputs are used. row_work: what func costs a row, in multiply-adds.
+ * n rows that func writes, made ready for matrix. row_work: what func costs a row, in
+ * multiply-adds. FALSE when cancelled.
+ */
+gboolean vlm_inputs_make (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
+    const VlmKernels *kernels, gsize n, gsize row_work, VlmInputFunc func, gpointer user_data);
+
+/*
+ * The n rows of x made ready for matrix. x must stay as long as inputs are used.
  * FALSE when cancelled.
  */
 gboolean vlm_inputs_rows (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
-    const VlmKernels *kernels, gfloat *x, gsize ldx, gsize n, gsize row_work, VlmInputFunc func,
-    gpointer user_data);
+    const VlmKernels *kernels, const gfloat *x, gsize ldx, gsize n);
+
+/* Room for n rows in every form that matrix wants, which vlm_inputs_put () fills. */
+void vlm_inputs_lay_out (VlmInputs *inputs, const VlmMatrix *matrix, gsize n);
+
+/*
+ * Values first .. first + n - 1 of row i in every form. first is a multiple of every group, and so
+ * is n, unless the row ends with it. Threads may put other rows, or other values, at a time.
+ */
+void vlm_inputs_put (VlmInputs *inputs, const VlmKernels *kernels, gsize i, gsize first,
+    const gfloat *values, gsize n);
 
 #endif

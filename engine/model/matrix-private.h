@@ -21,4 +21,26 @@ vlm_matrix_part_get_n_panels (const VlmMatrixPart *part)
 gboolean vlm_matrix_part_load (VlmMatrixPart *part, guint cols, const VlmMatrixLoader *loader,
     const VlmTensorInfo *const *infos, guint n_infos, GError **error);
 
+/* What a product multiplies; bias may be NULL. */
+typedef struct
+{
+  const VlmMatrix *matrix;
+  const VlmKernels *kernels;
+  const gfloat *bias; /* of all rows of the matrix */
+  const VlmInputs *inputs;
+} VlmProduct;
+
+/*
+ * Rows first_x .. first_x + m - 1 of the inputs times one panel of the part, into y, which begins
+ * at the first of these rows and of the panel's columns. Returns how many columns that are.
+ */
+gsize vlm_product_panel (const VlmProduct *product, const VlmMatrixPart *part, gsize panel,
+    gsize first_x, gsize m, gfloat *y, gsize ldy);
+
+/* Rows of m rows of x for one job: as few blocks as the cache allows, of nearly equal height. */
+gsize vlm_matrix_choose_x_block (VlmDType dtype, gsize cols, gsize m);
+
+/* How many of n_pieces, each of so many multiply-adds, make one job. */
+gsize vlm_matrix_choose_pieces (gsize piece_work, gsize n_pieces);
+
 #endif

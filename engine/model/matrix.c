@@ -95,86 +95,48 @@ vlm_matrix_get_row (const VlmMatrix *matrix, const VlmKernels *kernels, guint ro
   get_part_row (part, matrix->cols, kernels, row - part->first, out);
 }
 
-/* How the product with one part is cut into jobs. */
-typedef struct
-{
-  const VlmMatrixPart *part;
-  const VlmActivations *rounded; /* what it multiplies, when it is of integers */
-  gsize n_panels;
-  gsize x_block; /* rows of x in one job */
-  gsize panels_per_job;
-  gsize n_groups; /* jobs for one x block */
-  gsize n_jobs;
-} Plan;
-
-typedef struct
-{
-  const VlmKernels *kernels;
-  const gfloat *bias;
-  const VlmInputs *inputs;
-  gsize cols;
-  gfloat *y;
-  gsize ldy;
-  Plan plans[VLM_MAX_PARTS];
-} Product;
-
 static void
-multiply_rounded (const Product *p, const Plan *plan, gconstpointer w, gsize first_x, gsize m,
-    gsize n, const gfloat *bias, gfloat *y)
+multiply_rounded (const VlmProduct *p, const VlmMatrixPart *part, gconstpointer w, gsize first_x,
+    gsize m, gsize n, const gfloat *bias, gfloat *y, gsize ldy)
 {
-  VlmActivations x = *plan->rounded;
+  const VlmActivations *rounded = vlm_inputs_find_rounded (p->inputs, part->input_group);
+  VlmActivations x;
 
+  g_assert (rounded != NULL);
+  x = *rounded;
   x.q += first_x * x.ldq;
   x.scale += first_x * x.ldg;
   x.sum += first_x * x.ldg;
-  p->kernels->matmul_int (y, p->ldy, &x, m, &plan->part->format, w, n, bias);
+  p->kernels->matmul_int (y, ldy, &x, m, &part->format, w, n, bias);
 }
 
-static void
-multiply_panel (const Product *p, const Plan *plan, gsize panel, gsize first_x, gsize m)
+gsize
+vlm_product_panel (const VlmProduct *p, const VlmMatrixPart *part, gsize panel, gsize first_x,
+    gsize m, gfloat *y, gsize ldy)
 {
-  const VlmMatrixPart *part = plan->part;
-  gsize row = panel * part->panel, column = part->first + row;
+  const VlmKernels *kernels = p->kernels;
+  gsize row = panel * part->panel, cols = p->matrix->cols, ldx = p->inputs->ldx;
   gsize n = MIN (part->panel, part->rows - row);
   gconstpointer w = part->data + panel * part->panel_bytes;
-  const gfloat *bias = p->bias != NULL ? p->bias + column : NULL;
-  gfloat *y = p->y + first_x * p->ldy + column;
+  const gfloat *bias = p->bias != NULL ? p->bias + part->first + row : NULL;
   const gfloat *x;
 
   if (part->dtype == VLM_DTYPE_QUANTISED) {
-    multiply_rounded (p, plan, w, first_x, m, n, bias, y);
-    return;
+    multiply_rounded (p, part, w, first_x, m, n, bias, y, ldy);
+    return n;
   }
-  x = p->inputs->x + first_x * p->inputs->ldx;
+  x = p->inputs->x + first_x * ldx;
   if (part->dtype == VLM_DTYPE_F32)
-    p->kernels->matmul_f32 (y, p->ldy, x, p->inputs->ldx, m, w, p->cols, n, bias);
+    kernels->matmul_f32 (y, ldy, x, ldx, m, w, cols, n, bias);
   else if (part->dtype == VLM_DTYPE_F16)
-    p->kernels->matmul_f16 (y, p->ldy, x, p->inputs->ldx, m, w, p->cols, n, bias);
+    kernels->matmul_f16 (y, ldy, x, ldx, m, w, cols, n, bias);
   else
-    p->kernels->matmul_bf16 (y, p->ldy, x, p->inputs->ldx, m, w, p->cols, n, bias);
+    kernels->matmul_bf16 (y, ldy, x, ldx, m, w, cols, n, bias);
+  return n;
 }
 
-static void
-multiply_job (gsize job, guint thread, gpointer user_data)
-{
-  const Product *p = user_data;
-  const Plan *plan = p->plans;
-  gsize first_x, m, panel, end;
-
-  for (; job >= plan->n_jobs; plan++)
-    job -= plan->n_jobs;
-  /* Neighbouring jobs share their rows of x, which stay in the cache from one to the next. */
-  first_x = job / plan->n_groups * plan->x_block;
-  m = MIN (plan->x_block, p->inputs->n - first_x);
-  panel = job % plan->n_groups * plan->panels_per_job;
-  end = MIN (panel + plan->panels_per_job, plan->n_panels);
-  for (; panel < end; panel++)
-    multiply_panel (p, plan, panel, first_x, m);
-}
-
-/* Rows of x for one job: as few blocks as the cache allows, of nearly equal height. */
-static gsize
-choose_x_block (VlmDType dtype, gsize cols, gsize m)
+gsize
+vlm_matrix_choose_x_block (VlmDType dtype, gsize cols, gsize m)
 {
   gsize most, n_blocks;
 
@@ -187,37 +149,77 @@ choose_x_block (VlmDType dtype, gsize cols, gsize m)
   return MIN (((m + n_blocks - 1) / n_blocks + X_BLOCK_STEP - 1) / X_BLOCK_STEP * X_BLOCK_STEP, m);
 }
 
-static void
-make_plan (Plan *plan, const VlmMatrixPart *part, gsize cols, const VlmInputs *inputs)
+gsize
+vlm_matrix_choose_pieces (gsize piece_work, gsize n_pieces)
 {
-  gsize panel_work;
+  gsize pieces = MIN (JOB_MULTIPLY_ADDS / piece_work, n_pieces / LEAST_JOBS);
 
+  return MAX (pieces, 1);
+}
+
+/* How the product with one part is cut into jobs. */
+typedef struct
+{
+  const VlmMatrixPart *part;
+  gsize n_panels;
+  gsize x_block; /* rows of x in one job */
+  gsize panels_per_job;
+  gsize n_groups; /* jobs for one x block */
+  gsize n_jobs;
+} Plan;
+
+typedef struct
+{
+  VlmProduct product;
+  gfloat *y;
+  gsize ldy;
+  Plan plans[VLM_MAX_PARTS];
+} WholeProduct;
+
+static void
+multiply_job (gsize job, guint thread, gpointer user_data)
+{
+  const WholeProduct *p = user_data;
+  const Plan *plan = p->plans;
+  gsize first_x, m, panel, end;
+  gfloat *y;
+
+  for (; job >= plan->n_jobs; plan++)
+    job -= plan->n_jobs;
+  /* Neighbouring jobs share their rows of x, which stay in the cache from one to the next. */
+  first_x = job / plan->n_groups * plan->x_block;
+  m = MIN (plan->x_block, p->product.inputs->n - first_x);
+  panel = job % plan->n_groups * plan->panels_per_job;
+  end = MIN (panel + plan->panels_per_job, plan->n_panels);
+  y = p->y + first_x * p->ldy + plan->part->first + panel * plan->part->panel;
+  for (; panel < end; panel++)
+    y += vlm_product_panel (&p->product, plan->part, panel, first_x, m, y, p->ldy);
+}
+
+static void
+make_plan (Plan *plan, const VlmMatrixPart *part, gsize cols, gsize n)
+{
   plan->part = part;
   plan->n_panels = vlm_matrix_part_get_n_panels (part);
-  plan->x_block = choose_x_block (part->dtype, cols, inputs->n);
-  panel_work = plan->x_block * cols * part->panel;
-  plan->panels_per_job = MIN (JOB_MULTIPLY_ADDS / panel_work, plan->n_panels / LEAST_JOBS);
-  plan->panels_per_job = MAX (plan->panels_per_job, 1);
+  plan->x_block = vlm_matrix_choose_x_block (part->dtype, cols, n);
+  plan->panels_per_job =
+      vlm_matrix_choose_pieces (plan->x_block * cols * part->panel, plan->n_panels);
   plan->n_groups = (plan->n_panels + plan->panels_per_job - 1) / plan->panels_per_job;
-  plan->n_jobs = plan->n_groups * ((inputs->n + plan->x_block - 1) / plan->x_block);
-  if (part->dtype == VLM_DTYPE_QUANTISED) {
-    plan->rounded = vlm_inputs_find_rounded (inputs, part->input_group);
-    g_assert (plan->rounded != NULL);
-  }
+  plan->n_jobs = plan->n_groups * ((n + plan->x_block - 1) / plan->x_block);
 }
 
 gboolean
 vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
     const gfloat *bias, const VlmInputs *inputs, gfloat *y, gsize ldy)
 {
-  Product p = { kernels, bias, inputs, matrix->cols, y, ldy, { { 0 } } };
+  WholeProduct p = { { matrix, kernels, bias, inputs }, y, ldy, { { 0 } } };
   gsize n_jobs = 0;
   guint i;
 
   if (inputs->n == 0)
     return TRUE;
   for (i = 0; i < matrix->n_parts; i++) {
-    make_plan (&p.plans[i], &matrix->parts[i], matrix->cols, inputs);
+    make_plan (&p.plans[i], &matrix->parts[i], matrix->cols, inputs->n);
     n_jobs += p.plans[i].n_jobs;
   }
   return vlm_team_run (team, n_jobs, multiply_job, &p);

@@ -64,20 +64,3 @@ vlm_rows_norm (VlmTeam *team, const VlmKernels *kernels, const VlmNorm *norm, gf
 
   return vlm_rows_run (team, n_rows, n, norm_rows, &r);
 }
-
-static void
-add_rows (gsize first, gsize n_rows, gpointer user_data)
-{
-  const Rows *r = user_data;
-
-  r->kernels->add (r->y + first * r->n, r->x + first * r->n, n_rows * r->n);
-}
-
-gboolean
-vlm_rows_add (
-    VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y, gsize n_rows, gsize n)
-{
-  Rows r = { kernels, NULL, 0, x, y, n };
-
-  return vlm_rows_run (team, n_rows, n, add_rows, &r);
-}

@@ -20,8 +20,4 @@ gboolean vlm_rows_run (
 gboolean vlm_rows_norm (VlmTeam *team, const VlmKernels *kernels, const VlmNorm *norm, gfloat eps,
     const gfloat *x, gfloat *y, gsize n_rows, gsize n);
 
-/* y += x over n values. */
-gboolean vlm_rows_add (
-    VlmTeam *team, const VlmKernels *kernels, const gfloat *x, gfloat *y, gsize n_rows, gsize n);
-
 #endif

@@ -7,6 +7,7 @@
 
 #include "decoder.h"
 #include "rows.h"
+#include "tiles.h"
 
 /* Queries of one head that one attention job takes. */
 #define QUERY_BLOCK 64
@@ -26,8 +27,7 @@ typedef struct
   gfloat *qkv;                 /* [n][3 hidden] */
   gfloat *keys;                /* [heads][ceil (n / 16)][head_dim][16] */
   gfloat *mixed;               /* [n][hidden] attention output */
-  gfloat *out;                 /* [n][hidden] what is added to the residual stream */
-  gfloat *widened;             /* [FF_BLOCK][ff] */
+  VlmTileRoom room;
 } Tower;
 
 static gsize
@@ -41,7 +41,7 @@ tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
 {
   gsize hidden = tower->n * tower->config->hidden_size;
   gsize keys = n_key_panels (tower) * VLM_KEY_PANEL * tower->config->hidden_size;
-  gsize widened = MIN (tower->n, FF_BLOCK) * tower->config->ff_size;
+  gsize widest = MAX (tower->config->hidden_size, tower->config->ff_size);
   gsize total = 0;
 
   vlm_inputs_measure (&total, tower->team, tower->n, tower->config->hidden_size);
@@ -49,8 +49,7 @@ tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
   vlm_arena_measure (&total, 3 * hidden);
   vlm_arena_measure (&total, keys);
   vlm_arena_measure (&total, hidden);
-  vlm_arena_measure (&total, hidden);
-  vlm_arena_measure (&total, widened);
+  vlm_tile_room_measure (&total, tower->team, widest);
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
 
@@ -60,8 +59,7 @@ tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
   tower->qkv = vlm_arena_take (arena, 3 * hidden);
   tower->keys = vlm_arena_take (arena, keys);
   tower->mixed = vlm_arena_take (arena, hidden);
-  tower->out = vlm_arena_take (arena, hidden);
-  tower->widened = vlm_arena_take (arena, widened);
+  vlm_tile_room_take (&tower->room, arena, tower->team, widest);
   return TRUE;
 }
 
@@ -115,11 +113,13 @@ attend_job (gsize job, guint thread, gpointer user_data)
   tower->kernels->attention (&args);
 }
 
+/* y = addend + product */
 static gboolean
-multiply (Tower *tower, const VlmLinear *linear, const VlmInputs *inputs, gfloat *y, gsize ldy)
+multiply_add (
+    Tower *tower, const VlmLinear *linear, const VlmInputs *inputs, const gfloat *addend, gfloat *y)
 {
-  return vlm_matrix_multiply (
-      linear->matrix, tower->team, tower->kernels, linear->bias, inputs, y, ldy);
+  return vlm_matrix_multiply_add (
+      linear->matrix, tower->team, tower->kernels, linear->bias, inputs, &tower->room, addend, y);
 }
 
 /* inputs = norm (x [n][hidden]), made ready for linear */
@@ -137,52 +137,45 @@ attention (Tower *tower, const VlmVisionLayer *layer)
   gsize n_blocks = (tower->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
 
   return norm_inputs (tower, &layer->qkv, &layer->norm1, tower->x, tower->n)
-      && multiply (tower, &layer->qkv, &tower->inputs, tower->qkv, 3 * hidden)
+      && vlm_matrix_multiply (layer->qkv.matrix, tower->team, tower->kernels, layer->qkv.bias,
+          &tower->inputs, tower->qkv, 3 * hidden)
       && vlm_team_run (tower->team, n_key_panels (tower), pack_keys_job, tower)
       && vlm_team_run (tower->team, n_blocks * tower->config->n_heads, attend_job, tower)
       && vlm_inputs_rows (&tower->inputs, layer->out.matrix, tower->team, tower->kernels,
-          tower->mixed, hidden, tower->n, 0, NULL, NULL)
-      && multiply (tower, &layer->out, &tower->inputs, tower->out, hidden);
+          tower->mixed, hidden, tower->n)
+      && multiply_add (tower, &layer->out, &tower->inputs, tower->x, tower->x);
 }
 
 static void
-gelu_row (gfloat *row, gpointer user_data)
+gelu_tile (VlmTile *tile, gpointer user_data)
 {
   const Tower *tower = user_data;
+  gsize i;
 
-  tower->kernels->gelu_tanh (row, tower->config->ff_size);
+  for (i = 0; i < tile->n_rows; i++)
+    tower->kernels->gelu_tanh (tile->values[0] + i * tile->ld, tile->n_columns);
 }
 
 static gboolean
 feed_forward (Tower *tower, const VlmVisionLayer *layer)
 {
-  gsize hidden = tower->config->hidden_size;
-  gsize ff = tower->config->ff_size;
+  const VlmEpilogue gelu = { .n_segments = 1,
+    .func = gelu_tile,
+    .user_data = tower,
+    .next = &tower->ff_inputs,
+    .next_matrix = layer->fc2.matrix };
   gsize first;
 
   for (first = 0; first < tower->n; first += FF_BLOCK) {
-    gsize n = MIN (FF_BLOCK, tower->n - first);
+    gfloat *x = tower->x + first * tower->config->hidden_size;
 
-    if (!norm_inputs (tower, &layer->fc1, &layer->norm2, tower->x + first * hidden, n)
-        || !multiply (tower, &layer->fc1, &tower->inputs, tower->widened, ff)
-        || !vlm_inputs_rows (&tower->ff_inputs, layer->fc2.matrix, tower->team, tower->kernels,
-            tower->widened, ff, n, 16 * ff, gelu_row, tower)
-        || !multiply (tower, &layer->fc2, &tower->ff_inputs, tower->out + first * hidden, hidden))
+    if (!norm_inputs (tower, &layer->fc1, &layer->norm2, x, MIN (FF_BLOCK, tower->n - first))
+        || !vlm_matrix_multiply_tiles (layer->fc1.matrix, tower->team, tower->kernels,
+            layer->fc1.bias, &tower->inputs, &tower->room, &gelu)
+        || !multiply_add (tower, &layer->fc2, &tower->ff_inputs, x, x))
       return FALSE;
   }
   return TRUE;
-}
-
-static gboolean
-run_layer (Tower *tower, const VlmVisionLayer *layer)
-{
-  gsize n = tower->n;
-  gsize hidden = tower->config->hidden_size;
-
-  return attention (tower, layer)
-      && vlm_rows_add (tower->team, tower->kernels, tower->out, tower->x, n, hidden)
-      && feed_forward (tower, layer)
-      && vlm_rows_add (tower->team, tower->kernels, tower->out, tower->x, n, hidden);
 }
 
 static gboolean
@@ -199,9 +192,8 @@ embed_patches (Tower *tower, VlmModel *model, const gfloat *patches, guint grid_
   if (grid == NULL)
     return FALSE;
   vlm_inputs_borrow (&tower->inputs, patches, patch_len, tower->n);
-  return (multiply (tower, &weights->patch, &tower->inputs, tower->x, config->hidden_size)
-             && vlm_rows_add (tower->team, tower->kernels, g_bytes_get_data (grid, NULL), tower->x,
-                 tower->n, config->hidden_size))
+  return multiply_add (
+             tower, &weights->patch, &tower->inputs, g_bytes_get_data (grid, NULL), tower->x)
       || vlm_set_cancelled (error);
 }
 
@@ -224,7 +216,9 @@ vlm_vision_tower (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloat 
   if (!embed_patches (&tower, model, patches, grid_rows, grid_columns, error))
     return FALSE;
   for (i = 0; i < config->n_layers; i++) {
-    if (!run_layer (&tower, &model->weights->vision_layers[i]))
+    const VlmVisionLayer *layer = &model->weights->vision_layers[i];
+
+    if (!attention (&tower, layer) || !feed_forward (&tower, layer))
       return vlm_set_cancelled (error);
   }
   if (!vlm_rows_norm (team, &model->kernels, &model->weights->post_norm, config->norm_eps, features,

@@ -177,13 +177,12 @@ check_product (const VlmMatrix *matrix, const gdouble *w, const gdouble *sizes, 
   }
 }
 
-/* inputs of m rows of a copy of x, and their product; the values beyond a row are not touched. */
+/* inputs of m rows of x, and their product; the values beyond a row are not touched. */
 static void
 multiply (const VlmModel *model, const VlmMatrix *matrix, guint n_threads, const gfloat *x, gsize m,
     const gfloat *bias, gfloat *y, gsize ldy)
 {
   VlmTeam *team = vlm_team_new (n_threads, NULL);
-  g_autofree gfloat *rows = g_memdup2 (x, m * matrix->cols * sizeof (gfloat));
   VlmInputs inputs = { 0 };
   VlmArena arena = { 0 };
   GError *error = NULL;
@@ -194,8 +193,7 @@ multiply (const VlmModel *model, const VlmMatrix *matrix, guint n_threads, const
   g_assert_no_error (error);
   vlm_inputs_take (&inputs, &arena, team, m, matrix->cols);
   g_assert_true (vlm_team_begin_turn (team));
-  g_assert_true (vlm_inputs_rows (
-      &inputs, matrix, team, &model->kernels, rows, matrix->cols, m, 0, NULL, NULL));
+  g_assert_true (vlm_inputs_rows (&inputs, matrix, team, &model->kernels, x, matrix->cols, m));
   g_assert_true (vlm_matrix_multiply (matrix, team, &model->kernels, bias, &inputs, y, ldy));
   vlm_team_end_turn (team);
   vlm_arena_clear (&arena);
@@ -370,18 +368,10 @@ test_shapes (void)
 
 /* ---- Tensors of several kinds in one product ----------------------------------------------- */
 
-#define FLOATS(TYPE)                                                                               \
-  {                                                                                                \
-    NULL, VLM_DTYPE_##TYPE, { 0 }, 0, 0                                                            \
-  }
-#define INTEGERS(...)                                                                              \
-  {                                                                                                \
-    NULL, VLM_DTYPE_QUANTISED, { __VA_ARGS__ }, 0, 0                                               \
-  }
-#define Q4_K INTEGERS (4, VLM_SCALE_CODES, TRUE, 32)
-#define Q6_K INTEGERS (6, VLM_SCALE_CODES, FALSE, 16)
-#define Q8_0 INTEGERS (8, VLM_SCALE_F16, FALSE, 32)
-#define Q5_1 INTEGERS (5, VLM_SCALE_F16, TRUE, 32)
+#define Q4_K ROWS_INTEGERS (4, VLM_SCALE_CODES, TRUE, 32)
+#define Q6_K ROWS_INTEGERS (6, VLM_SCALE_CODES, FALSE, 16)
+#define Q8_0 ROWS_INTEGERS (8, VLM_SCALE_F16, FALSE, 32)
+#define Q5_1 ROWS_INTEGERS (5, VLM_SCALE_F16, TRUE, 32)
 
 typedef struct
 {
@@ -392,11 +382,11 @@ typedef struct
 static const Mixture mixtures[] = {
   { { Q4_K, Q4_K, Q6_K }, 2, 2 },
   { { Q4_K, Q6_K, Q4_K }, 3, 2 },
-  { { Q8_0, Q5_1, FLOATS (F16) }, 3, 1 },
-  { { FLOATS (F32), INTEGERS (8, VLM_SCALE_ROW, FALSE, 0), FLOATS (BF16) }, 3, 1 },
-  { { Q6_K, FLOATS (F32), Q4_K }, 3, 2 },
-  { { Q6_K, Q4_K, INTEGERS (4, VLM_SCALE_F32, TRUE, 64) }, 3, 3 },
-  { { INTEGERS (4, VLM_SCALE_ROW, FALSE, 0), FLOATS (F32), FLOATS (F32) }, 2, 1 },
+  { { Q8_0, Q5_1, ROWS_FLOATS (F16) }, 3, 1 },
+  { { ROWS_FLOATS (F32), ROWS_INTEGERS (8, VLM_SCALE_ROW, FALSE, 0), ROWS_FLOATS (BF16) }, 3, 1 },
+  { { Q6_K, ROWS_FLOATS (F32), Q4_K }, 3, 2 },
+  { { Q6_K, Q4_K, ROWS_INTEGERS (4, VLM_SCALE_F32, TRUE, 64) }, 3, 3 },
+  { { ROWS_INTEGERS (4, VLM_SCALE_ROW, FALSE, 0), ROWS_FLOATS (F32), ROWS_FLOATS (F32) }, 2, 1 },
   { { Q4_K, Q4_K, Q4_K }, 1, 1 },
 };
 

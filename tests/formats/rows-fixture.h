@@ -15,6 +15,16 @@ typedef struct
   guint64 rows, cols;
 } RowsTensor;
 
+/* A tensor of floats, and one of integers, that has no name and no sides yet. */
+#define ROWS_FLOATS(TYPE)                                                                          \
+  {                                                                                                \
+    NULL, VLM_DTYPE_##TYPE, { 0 }, 0, 0                                                            \
+  }
+#define ROWS_INTEGERS(...)                                                                         \
+  {                                                                                                \
+    NULL, VLM_DTYPE_QUANTISED, { __VA_ARGS__ }, 0, 0                                               \
+  }
+
 /* The formats of the GGUF files that people have, and some that nobody has. */
 extern const VlmIntFormat rows_fixture_formats[];
 extern const guint rows_fixture_n_formats;

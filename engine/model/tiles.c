@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tiles.h"
+
+#include <string.h>
+
+#include "matrix-private.h"
+
+/* Floats of a tile: with its rows of x and a panel it should stay in a core's second-level cache. */
+#define TILE_FLOATS (288 * 128)
+
+/* Rows that a tile of all columns has at least. */
+#define LEAST_ROWS 12
+
+/* Columns of a segment that are taken together at most, unless they are all taken. */
+#define MAX_UNIT 256
+
+typedef struct
+{
+  VlmProduct product;
+  const VlmEpilogue *epilogue;
+  const VlmTileRoom *room;
+  gsize segment;    /* columns of one */
+  gsize unit;       /* columns of one that cannot be parted */
+  gsize width;      /* columns of one in a tile */
+  gsize n_widths;   /* tiles side by side */
+  gsize x_block;    /* rows of a tile */
+  gsize n_x_blocks; /* tiles below one another */
+} TiledProduct;
+
+static gsize
+room_floats (gsize widest)
+{
+  gsize all = LEAST_ROWS * ((widest + 15) / 16 * 16);
+
+  return MAX (TILE_FLOATS, all);
+}
+
+void
+vlm_tile_room_measure (gsize *total, VlmTeam *team, gsize widest)
+{
+  vlm_arena_measure (total, vlm_team_get_n_threads (team) * room_floats (widest));
+}
+
+void
+vlm_tile_room_take (VlmTileRoom *room, VlmArena *arena, VlmTeam *team, gsize widest)
+{
+  room->size = room_floats (widest);
+  room->data = vlm_arena_take (arena, vlm_team_get_n_threads (team) * room->size);
+}
+
+/* ---- How a product is cut ------------------------------------------------------------------ */
+
+static gsize
+least_common_multiple (gsize a, gsize b)
+{
+  gsize x = a, y = b;
+
+  while (y > 0) {
+    gsize rest = x % y;
+
+    x = y;
+    y = rest;
+  }
+  return a / x * b;
+}
+
+/* Whole panels of the matrix, and whole groups of what the next one multiplies. */
+static gsize
+smallest_unit (const VlmMatrix *matrix, const VlmEpilogue *epilogue)
+{
+  const VlmMatrix *next = epilogue->next_matrix;
+  gsize unit = MAX (epilogue->unit, 1);
+  guint i;
+
+  for (i = 0; i < matrix->n_parts; i++)
+    unit = least_common_multiple (unit, matrix->parts[i].panel);
+  for (i = 0; next != NULL && i < next->n_parts; i++) {
+    if (next->parts[i].dtype == VLM_DTYPE_QUANTISED)
+      unit = least_common_multiple (unit, next->parts[i].input_group);
+  }
+  return unit;
+}
+
+/* Whether every part and every segment begins at a unit of the other. */
+static gboolean
+is_divided_by (const VlmMatrix *matrix, gsize segment, gsize unit)
+{
+  guint i;
+
+  for (i = 0; i < matrix->n_parts; i++) {
+    const VlmMatrixPart *part = &matrix->parts[i];
+    gsize from = part->first % segment, to_next = segment - from;
+
+    if (from % unit != 0 || (to_next < part->rows && to_next % unit != 0))
+      return FALSE;
+    if (to_next + segment < part->rows && segment % unit != 0)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gsize
+choose_unit (const VlmMatrix *matrix, const VlmEpilogue *epilogue, gsize segment)
+{
+  gsize unit = smallest_unit (matrix, epilogue);
+
+  return unit <= MAX_UNIT && is_divided_by (matrix, segment, unit) ? unit : segment;
+}
+
+/* The parts are multiplied together: the lowest of their blocks. */
+static gsize
+choose_x_block (const VlmMatrix *matrix, gsize m)
+{
+  gsize x_block = m;
+  guint i;
+
+  for (i = 0; i < matrix->n_parts; i++)
+    x_block = MIN (x_block, vlm_matrix_choose_x_block (matrix->parts[i].dtype, matrix->cols, m));
+  return x_block;
+}
+
+static void
+cut (TiledProduct *p)
+{
+  const VlmMatrix *matrix = p->product.matrix;
+  gsize n = p->product.inputs->n, n_units, units, most;
+
+  p->segment = matrix->rows / p->epilogue->n_segments;
+  p->unit = choose_unit (matrix, p->epilogue, p->segment);
+  p->x_block = choose_x_block (matrix, n);
+  n_units = (p->segment + p->unit - 1) / p->unit;
+  units = vlm_matrix_choose_pieces (
+      p->x_block * matrix->cols * p->epilogue->n_segments * p->unit, n_units);
+  p->width = MIN (units * p->unit, p->segment);
+  p->n_widths = (p->segment + p->width - 1) / p->width;
+  most = p->room->size / (p->epilogue->n_segments * p->width);
+  g_assert (most > 0);
+  p->x_block = MIN (p->x_block, most);
+  p->n_x_blocks = (n + p->x_block - 1) / p->x_block;
+}
+
+/* ---- Jobs ---------------------------------------------------------------------------------- */
+
+/* Outputs first .. end - 1, which are whole panels, of the tile's rows. */
+static void
+multiply_columns (
+    const TiledProduct *p, const VlmTile *tile, gsize first, gsize end, gfloat *values)
+{
+  const VlmMatrixPart *part = p->product.matrix->parts;
+
+  while (first < end) {
+    gsize panel, n;
+
+    while (first - part->first >= part->rows)
+      part++;
+    panel = (first - part->first) / part->panel;
+    n = vlm_product_panel (&p->product, part, panel, tile->first, tile->n_rows, values, tile->ld);
+    first += n;
+    values += n;
+  }
+  g_assert (first == end);
+}
+
+static void
+run_tile (const TiledProduct *p, gsize first, gsize column, gfloat *values)
+{
+  const VlmEpilogue *epilogue = p->epilogue;
+  gsize n_segments = epilogue->n_segments, i;
+  VlmTile tile = { .first = first, .column = column };
+
+  tile.n_rows = MIN (p->x_block, p->product.inputs->n - first);
+  tile.n_columns = MIN (p->width, p->segment - column);
+  tile.ld = n_segments * p->width;
+  for (i = 0; i < n_segments; i++)
+    tile.values[i] = values + i * p->width;
+  if (p->width == p->segment)
+    multiply_columns (p, &tile, 0, p->product.matrix->rows, values);
+  for (i = 0; p->width < p->segment && i < n_segments; i++)
+    multiply_columns (p, &tile, i * p->segment + column, i * p->segment + column + tile.n_columns,
+        tile.values[i]);
+
+  if (epilogue->func != NULL)
+    epilogue->func (&tile, epilogue->user_data);
+  for (i = 0; epilogue->next != NULL && i < tile.n_rows; i++)
+    vlm_inputs_put (epilogue->next, p->product.kernels, first + i, column,
+        tile.values[0] + i * tile.ld, tile.n_columns);
+}
+
+static void
+tile_job (gsize job, guint thread, gpointer user_data)
+{
+  const TiledProduct *p = user_data;
+  gsize column = job % p->n_widths * p->width;
+  gfloat *values = p->room->data + thread * p->room->size;
+  gsize first;
+
+  if (!p->epilogue->in_order) {
+    /* Neighbouring jobs share their rows of x, as in matrix.c. */
+    run_tile (p, job / p->n_widths * p->x_block, column, values);
+    return;
+  }
+  for (first = 0; first < p->product.inputs->n; first += p->x_block)
+    run_tile (p, first, column, values);
+}
+
+gboolean
+vlm_matrix_multiply_tiles (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
+    const gfloat *bias, const VlmInputs *inputs, const VlmTileRoom *room,
+    const VlmEpilogue *epilogue)
+{
+  TiledProduct p = {
+    .product = { matrix, kernels, bias, inputs }, .epilogue = epilogue, .room = room
+  };
+
+  g_assert (matrix->rows % epilogue->n_segments == 0 && epilogue->next != inputs);
+  if (epilogue->next != NULL) {
+    g_assert (epilogue->next_matrix->cols == matrix->rows / epilogue->n_segments);
+    vlm_inputs_lay_out (epilogue->next, epilogue->next_matrix, inputs->n);
+  }
+  if (inputs->n == 0)
+    return TRUE;
+  cut (&p);
+  return vlm_team_run (team, p.n_widths * (epilogue->in_order ? 1 : p.n_x_blocks), tile_job, &p);
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------- */
+
+typedef struct
+{
+  const VlmKernels *kernels;
+  const gfloat *addend;
+  gfloat *y;
+  gsize ld;
+} Sum;
+
+static void
+add_tile (VlmTile *tile, gpointer user_data)
+{
+  const Sum *sum = user_data;
+  gsize i;
+
+  for (i = 0; i < tile->n_rows; i++) {
+    gsize at = (tile->first + i) * sum->ld + tile->column;
+
+    if (sum->addend != sum->y)
+      memcpy (sum->y + at, sum->addend + at, tile->n_columns * sizeof (gfloat));
+    sum->kernels->add (sum->y + at, tile->values[0] + i * tile->ld, tile->n_columns);
+  }
+}
+
+gboolean
+vlm_matrix_multiply_add (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
+    const gfloat *bias, const VlmInputs *inputs, const VlmTileRoom *room, const gfloat *addend,
+    gfloat *y)
+{
+  Sum sum = { kernels, addend, y, matrix->rows };
+  const VlmEpilogue epilogue = { .n_segments = 1, .func = add_tile, .user_data = &sum };
+
+  return vlm_matrix_multiply_tiles (matrix, team, kernels, bias, inputs, room, &epilogue);
+}
