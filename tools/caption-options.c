@@ -9,8 +9,6 @@
 
 #include "caption/help.h"
 
-#define DEFAULT_PROMPT "Describe this picture in one sentence."
-
 #define SUMMARY "Describes each INPUT in words: videos, pictures, folders of them, URIs."
 
 #define DESCRIPTION                                                                                \
@@ -134,7 +132,7 @@ complete (CaptionOptions *options, GError **error)
     return FALSE;
   }
   if (options->prompt == NULL)
-    options->prompt = g_strdup (DEFAULT_PROMPT);
+    options->prompt = g_strdup (CAPTION_DEFAULT_PROMPT);
   return check_ways (options, error);
 }
 
@@ -155,8 +153,8 @@ read_command_line (CaptionOptions *options, Words *words, gint argc, gchar **arg
         "A directory of a Hugging Face model, or a .slm, .cellm or GGUF file", "MODEL" },
     { "mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
         "The vision part of a GGUF model that is not beside it", "FILE" },
-    { "prompt", 'p', 0, G_OPTION_ARG_FILENAME, &options->prompt, "What to ask (" DEFAULT_PROMPT ")",
-        "TEXT" },
+    { "prompt", 'p', 0, G_OPTION_ARG_FILENAME, &options->prompt,
+        "What to ask (" CAPTION_DEFAULT_PROMPT ")", "TEXT" },
     { "system-prompt", 0, 0, G_OPTION_ARG_FILENAME, &options->system_prompt,
         "Instruction before the prompt", "TEXT" },
     { "max-tokens", 'n', 0, G_OPTION_ARG_INT, &options->max_tokens, "Longest answer in tokens",

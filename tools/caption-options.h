@@ -8,6 +8,8 @@
 #include "caption/run-options.h"
 #include "engine/vlm.h"
 
+#define CAPTION_DEFAULT_PROMPT "Describe this picture in one sentence."
+
 /* In numbers -1 means: as the model's files say. */
 typedef struct
 {

@@ -295,6 +295,65 @@ class Outputs(OptionTest):
         caption("--every", "1", "--jsonl", self.path("o.jsonl"), "--db", self.path("o.db"), "--resume", video)
         self.assertEqual([row["text"] for row in read_jsonl(self.path("o.jsonl"))], [PLAIN[c] for c in NAMES])
 
+    def test_other_options(self):
+        """Captions of one video are all made in one way."""
+        video, jsonl = self.video(), self.path("o.jsonl")
+        common = ("--resume", "--jsonl", jsonl)
+        caption("--every", "1", "--prompt", "What is it?", "--jsonl", jsonl, video)
+        self.assertEqual([row["options"] for row in read_jsonl(jsonl)], [{"frames": "--every 1s", "prompt": "What is it?"}] * 3)
+        same = ("-e", "1000ms", "-p", "What is it?")
+        for options, then, now in ((("-p", "What is it?"), "--every 1s", "--every 2s"),
+                                   (("--scenes", "-p", "What is it?"), "--every 1s", "--scene-change 0.05"),
+                                   (("--fps", "1"), "--prompt 'What is it?'", "no --prompt"),
+                                   ((*same, "--to", "2"), "no --to", "--to 2s"), ((*same, "--seed", "7"), "no --seed", "--seed 7"),
+                                   ((*same, "--model", DEMO_MODEL), "no --model", "--model " + DEMO_MODEL)):
+            self.wrong(*options, *common, video, names=["%s was captioned with %s, and not with %s:" % (video, then, now)])
+        self.assertEqual(caption(*same, "--threads", "1", "--precision", "exact", *common, video)[0], [])
+        # Others may be added with other options.
+        other = self.video("b.mkv")
+        self.assertEqual(len(caption("--every", "0.5", *common, other)[0]), 6)
+
+    def test_other_options_of_the_finished(self):
+        """Nothing is captioned, so nothing is mixed: it is only said."""
+        video, db = self.video(), self.path("o.db")
+        caption("--every", "1", "--db", db, video)
+        lines, errors = caption("--resume", "--db", db, "--srt", self.path("o.srt"), video)
+        self.assertEqual(lines, [])
+        self.assertIn("%s was captioned with --every 1s, and not with --every 2s\n" % video, errors)
+        self.assertEqual(len(read_srt(self.path("o.srt"))), 3)
+        # What is not finished is refused.
+        base = sqlite3.connect(db)
+        base.execute("UPDATE inputs SET state = 0")
+        base.commit()
+        self.wrong("--resume", "--db", db, video, names=["captioned with --every 1s, and not with --every 2s"])
+        # Both stores have them, from whichever they come.
+        caption("--resume", "--every", "1", "--db", db, "--jsonl", self.path("o.jsonl"), video)
+        self.assertEqual({row["options"]["frames"] for row in read_jsonl(self.path("o.jsonl"))}, {"--every 1s"})
+        base.execute("DELETE FROM captions")
+        base.execute("DELETE FROM inputs")
+        base.commit()
+        caption("--resume", "--every", "1", "--db", db, "--jsonl", self.path("o.jsonl"), video)
+        self.assertEqual(base.execute("SELECT options FROM inputs").fetchall(), [('{"frames":"--every 1s"}',)])
+        base.close()
+
+    def test_stores_without_options(self):
+        """Of a release that did not keep them: nothing is known, and nothing refused."""
+        video, db, jsonl = self.video(), self.path("o.db"), self.path("o.jsonl")
+        caption("--every", "1", "--db", db, "--jsonl", jsonl, video)
+        rows = read_jsonl(jsonl)
+        with open(jsonl, "w", encoding="utf-8") as f:
+            for row in rows:
+                del row["options"]
+                f.write(json.dumps(row) + "\n")
+        base = sqlite3.connect(db)
+        base.execute("UPDATE inputs SET state = 0")
+        base.execute("ALTER TABLE inputs DROP COLUMN options")
+        base.commit()
+        base.close()
+        self.assertEqual(len(run(CAPTION, "search", db, "green")[0].splitlines()), 1)
+        lines, _ = caption("--resume", "--fps", "2", "--db", db, "--jsonl", jsonl, video)
+        self.assertEqual(len(lines), 1)
+
     def test_capture_time(self):
         video = self.video("a.mp4", options=(*H264, "-metadata", "creation_time=2024-02-29T12:30:00Z"))
         caption("--every", "1.5", "--jsonl", self.path("o.jsonl"), video)

@@ -18,6 +18,7 @@ vlm_caption_free (VlmCaption *caption)
   g_free (caption->uri);
   g_free (caption->text);
   g_free (caption->finish_reason);
+  g_free (caption->settings);
   g_free (caption->model);
   g_free (caption->thumbnail);
   g_free (caption);
@@ -33,6 +34,7 @@ copy_caption (const VlmCaption *caption)
   copy->uri = g_strdup (caption->uri);
   copy->text = g_strdup (caption->text);
   copy->finish_reason = g_strdup (caption->finish_reason);
+  copy->settings = g_strdup (caption->settings);
   copy->model = g_strdup (caption->model);
   copy->thumbnail = g_memdup2 (caption->thumbnail, caption->thumbnail_size);
   return copy;

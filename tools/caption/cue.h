@@ -20,6 +20,7 @@ typedef struct
   gdouble latency;      /* seconds from frame to caption */
   gchar *finish_reason; /* "stop", ... */
   gchar *model;         /* id of the model */
+  gchar *settings;      /* that it was made with, as of vlm_settings_new (), or NULL */
   gboolean still;       /* the input is a picture: pts 0, end 0 */
   guint8 *thumbnail;    /* JPEG of the described frame, at most 320 wide, or NULL */
   gsize thumbnail_size;

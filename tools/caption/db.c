@@ -15,7 +15,7 @@
 #define SCHEMA                                                                                     \
   "BEGIN IMMEDIATE;"                                                                               \
   "CREATE TABLE inputs (id INTEGER PRIMARY KEY, file TEXT NOT NULL, uri TEXT NOT NULL UNIQUE,"     \
-  " still INTEGER NOT NULL, \"end\" INTEGER, state INTEGER NOT NULL, message TEXT);"               \
+  " still INTEGER NOT NULL, \"end\" INTEGER, state INTEGER NOT NULL, message TEXT, options TEXT);" \
   "CREATE TABLE captions (id INTEGER PRIMARY KEY, input INTEGER NOT NULL REFERENCES inputs (id),"  \
   " pts INTEGER NOT NULL, utc INTEGER, text TEXT NOT NULL, tokens INTEGER NOT NULL,"               \
   " latency REAL NOT NULL, finish_reason TEXT, model TEXT, thumbnail BLOB, UNIQUE (input, pts));"  \
@@ -91,6 +91,17 @@ read_number (VlmDb *db, const gchar *sql, gint64 *number, GError **error)
   return done;
 }
 
+/* Databases from before there were options get a place for them. */
+static gboolean
+add_options (VlmDb *db, GError **error)
+{
+  gint64 n;
+
+  return read_number (db,
+             "SELECT count(*) FROM pragma_table_info ('inputs') WHERE name = 'options'", &n, error)
+      && (n > 0 || execute (db, "ALTER TABLE inputs ADD COLUMN options TEXT", error));
+}
+
 /* Makes the tables in a database that is empty; refuses one that is somebody else's. */
 static gboolean
 prepare_tables (VlmDb *db, gboolean create, GError **error)
@@ -101,7 +112,7 @@ prepare_tables (VlmDb *db, gboolean create, GError **error)
       || !read_number (db, "SELECT count(*) FROM sqlite_master", &n_tables, error))
     return FALSE;
   if (id == APPLICATION_ID)
-    return TRUE;
+    return !create || add_options (db, error);
   if (create && n_tables == 0)
     return execute (db, SCHEMA, error);
   g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
@@ -154,9 +165,9 @@ gboolean
 vlm_db_set_input (VlmDb *db, const VlmInput *input, GError **error)
 {
   sqlite3_stmt *statement = prepare (db,
-      "INSERT INTO inputs (file, uri, still, \"end\", state, message)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (uri) DO UPDATE"
-      " SET file = ?1, still = ?3, \"end\" = ?4, state = ?5, message = ?6",
+      "INSERT INTO inputs (file, uri, still, \"end\", state, message, options)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (uri) DO UPDATE"
+      " SET file = ?1, still = ?3, \"end\" = ?4, state = ?5, message = ?6, options = ?7",
       error);
 
   if (statement == NULL)
@@ -167,6 +178,7 @@ vlm_db_set_input (VlmDb *db, const VlmInput *input, GError **error)
   bind_time (statement, 4, input->end);
   sqlite3_bind_int (statement, 5, (int) input->state);
   bind_text (statement, 6, input->message);
+  bind_text (statement, 7, input->settings);
   return finish (db, statement, error);
 }
 
@@ -256,7 +268,7 @@ gboolean
 vlm_db_load_input (VlmDb *db, VlmInput *input, GError **error)
 {
   sqlite3_stmt *statement =
-      prepare (db, "SELECT state, message, \"end\" FROM inputs WHERE uri = ?1", error);
+      prepare (db, "SELECT state, message, \"end\", options FROM inputs WHERE uri = ?1", error);
   gboolean done = TRUE;
   int result;
 
@@ -271,6 +283,8 @@ vlm_db_load_input (VlmDb *db, VlmInput *input, GError **error)
     input->end = sqlite3_column_type (statement, 2) == SQLITE_NULL
         ? -1
         : sqlite3_column_int64 (statement, 2);
+    g_free (input->settings);
+    input->settings = g_strdup ((const gchar *) sqlite3_column_text (statement, 3));
   } else if (result != SQLITE_DONE) {
     done = fail (db, error);
   }

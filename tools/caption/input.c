@@ -28,6 +28,7 @@ vlm_input_free (VlmInput *input)
   g_free (input->path);
   g_free (input->relative);
   g_free (input->message);
+  g_free (input->settings);
   g_ptr_array_unref (input->captions);
   g_free (input);
 }

@@ -28,6 +28,7 @@ typedef struct
   gchar *message;      /* why it is cut or failed, else NULL */
   gint64 end;          /* ns of stream time where it ends, or what was asked of it; -1: not known */
   GPtrArray *captions; /* of VlmCaption, in order of pts */
+  gchar *settings;     /* of vlm_settings_new (), that captions are made with; NULL: not known */
 } VlmInput;
 
 void vlm_input_free (VlmInput *input);

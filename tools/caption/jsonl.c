@@ -53,6 +53,18 @@ read_utc (const json_t *value)
   return g_date_time_to_unix (time) * G_USEC_PER_SEC + g_date_time_get_microsecond (time);
 }
 
+/* (transfer full) the options as settings.h has them, or NULL. */
+static gchar *
+read_settings (const json_t *options)
+{
+  char *text =
+      json_is_object (options) ? json_dumps (options, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+  gchar *settings = g_strdup (text);
+
+  free (text);
+  return settings;
+}
+
 /* (transfer full) NULL: the object is no caption. */
 static VlmCaption *
 read_caption (const json_t *object)
@@ -79,6 +91,7 @@ read_caption (const json_t *object)
   caption->latency = json_number_value (json_object_get (object, "latency"));
   caption->finish_reason = g_strdup (json_string_value (json_object_get (object, "finish-reason")));
   caption->model = g_strdup (json_string_value (json_object_get (object, "model")));
+  caption->settings = read_settings (json_object_get (object, "options"));
   caption->still = json_is_true (json_object_get (object, "still"));
   caption->end = caption->still ? 0 : -1;
   if (thumbnail != NULL)
@@ -169,6 +182,8 @@ write_caption (const VlmCaption *caption, gboolean with_thumbnail)
       caption->text, "tokens", (int) caption->tokens, "latency", caption->latency, "finish-reason",
       caption->finish_reason, "model", caption->model, "still", caption->still);
 
+  if (caption->settings != NULL)
+    json_object_set_new (object, "options", json_loads (caption->settings, 0, NULL));
   if (thumbnail != NULL)
     json_object_set_new (object, "thumbnail", json_string (thumbnail));
   return object;

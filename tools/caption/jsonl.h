@@ -5,10 +5,10 @@
  *
  *   {"file": "a.mp4", "uri": "file:///...", "pts": 2.04, "utc": "2026-01-31T12:00:00.000000Z",
  *    "text": "...", "tokens": 9, "latency": 0.8, "finish-reason": "stop", "model": "...",
- *    "still": false}
+ *    "still": false, "options": {"prompt": "..."}}
  *
  * pts and latency are seconds; utc is null where it is not known. A sheet's picture is "thumbnail", a
- * JPEG in base64.
+ * JPEG in base64. options are those of settings.h; they may be missing.
  */
 
 #ifndef TOOLS_CAPTION_JSONL_H

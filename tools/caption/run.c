@@ -10,6 +10,7 @@
 #include "line.h"
 #include "outputs.h"
 #include "report.h"
+#include "settings.h"
 #include "share.h"
 #include "signals.h"
 #include "store.h"
@@ -22,6 +23,9 @@
 
 /* How much of a video is as much work as a picture, in ns, where a video's captions are those of its scenes. */
 #define STILL_LENGTH G_GINT64_CONSTANT (2000000000)
+
+/* Of inputs that were captioned with other options so many are named. */
+#define MAX_NOTES 5
 
 /* Why no more inputs are begun, when it is not the number of a signal. */
 #define STOP_BROKEN -1
@@ -42,7 +46,9 @@ struct _Run
 {
   const CaptionOptions *options;
   VlmInputs inputs;
-  VlmStore *store; /* or NULL */
+  VlmStore *store;  /* or NULL */
+  gchar *settings;  /* of this run */
+  GPtrArray *notes; /* of gchar *: what is to be said before it */
   VlmReport *report;
   GMainLoop *loop;
   GCancellable *cancellable; /* of outputs */
@@ -78,6 +84,7 @@ take_caption (VlmInput *input, VlmCaption *caption, gpointer data)
   g_autoptr (GError) error = NULL;
   gboolean done;
 
+  caption->settings = g_strdup (run->settings);
   g_mutex_lock (&run->lock);
   if (run->store != NULL && !vlm_store_add (run->store, input, caption, &error)) {
     break_off (run, error->message);
@@ -342,7 +349,23 @@ open_store (Run *run, GError **error)
       vlm_store_open (options->jsonl, options->db, mode, options->selection.thumbnails, error);
   if (run->store == NULL)
     return FALSE;
-  return !options->resume || vlm_store_resume (run->store, run->inputs.list, error);
+  return !options->resume
+      || (vlm_store_resume (run->store, run->inputs.list, error)
+          && vlm_settings_check (run->settings, run->inputs.list, run->notes, error));
+}
+
+/* From now on what is not captioned yet is captioned with the settings of this run. */
+static void
+give_settings (Run *run)
+{
+  for (guint i = 0; i < run->inputs.list->len; i++) {
+    VlmInput *input = run->inputs.list->pdata[i];
+
+    if (input->captions->len > 0 && input->settings != NULL)
+      continue;
+    g_free (input->settings);
+    input->settings = g_strdup (run->settings);
+  }
 }
 
 /* Sets exit to the code if the run cannot begin. */
@@ -363,9 +386,11 @@ prepare (Run *run, int *exit_code)
     *exit_code = EXIT_USAGE;
   } else if (!open_store (run, &error)) {
     caption_fail (NULL, error->message);
-    if (g_error_matches (error, G_FILE_ERROR, G_FILE_ERROR_EXIST))
+    if (g_error_matches (error, G_FILE_ERROR, G_FILE_ERROR_EXIST)
+        || error->domain == G_OPTION_ERROR)
       *exit_code = EXIT_USAGE;
   } else {
+    give_settings (run);
     return TRUE;
   }
   return FALSE;
@@ -384,6 +409,10 @@ make_report (Run *run)
       && !(options->quiet && vlm_run_options_find_output (options) != NULL);
   run->report = vlm_report_new (&settings);
   /* What is known before anything is played. */
+  for (i = 0; i < MIN (run->notes->len, MAX_NOTES); i++)
+    vlm_report_failure (run->report, NULL, run->notes->pdata[i]);
+  if (i < run->notes->len)
+    vlm_report_note (run->report, "vlm-caption: and %u more", run->notes->len - i);
   for (i = 0; i < run->inputs.list->len; i++)
     vlm_report_input (run->report, run->inputs.list->pdata[i]);
 }
@@ -422,6 +451,8 @@ vlm_run (const CaptionOptions *options, gchar **command)
   int exit_code;
 
   g_mutex_init (&run.lock);
+  run.settings = vlm_settings_new (options);
+  run.notes = g_ptr_array_new_with_free_func (g_free);
   if (prepare (&run, &exit_code)) {
     make_report (&run);
     caption_all (&run);
@@ -431,6 +462,8 @@ vlm_run (const CaptionOptions *options, gchar **command)
   if (run.store != NULL)
     vlm_store_close (run.store, NULL);
   vlm_inputs_clear (&run.inputs);
+  g_ptr_array_unref (run.notes);
+  g_free (run.settings);
   g_mutex_clear (&run.lock);
   return exit_code;
 }

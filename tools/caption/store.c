@@ -202,6 +202,17 @@ load_input (VlmStore *store, VlmInput *input, GError **error)
   return TRUE;
 }
 
+/* The database's captions; it knows of all of an input's together what they were made with. */
+static gboolean
+load_rows (VlmStore *store, const VlmInput *input, GPtrArray *rows, GError **error)
+{
+  if (!vlm_db_load (store->db, input->uri, rows, error))
+    return FALSE;
+  for (guint i = 0; i < rows->len; i++)
+    ((VlmCaption *) rows->pdata[i])->settings = g_strdup (input->settings);
+  return TRUE;
+}
+
 static gboolean
 resume_input (VlmStore *store, VlmInput *input, GHashTable *groups, GError **error)
 {
@@ -211,8 +222,11 @@ resume_input (VlmStore *store, VlmInput *input, GHashTable *groups, GError **err
   guint i;
 
   if (!load_input (store, input, error)
-      || (store->db != NULL && !vlm_db_load (store->db, input->uri, rows, error))
-      || !unite (store, input, lines != NULL ? lines : none, rows, error))
+      || (store->db != NULL && !load_rows (store, input, rows, error)))
+    return FALSE;
+  if (input->settings == NULL && lines != NULL && lines->len > 0)
+    input->settings = g_strdup (first_of (lines)->settings);
+  if (!unite (store, input, lines != NULL ? lines : none, rows, error))
     return FALSE;
   for (i = 0; i < input->captions->len; i++) {
     VlmCaption *caption = input->captions->pdata[i];
