@@ -8,7 +8,14 @@
 
 /* Values of k of a panel that are made ready at once: with the sums of INT_BLOCK_ROWS rows they
  * fill three quarters of a first-level cache. */
+#ifndef INT_PIECE
 #define INT_PIECE 128
+#endif
+
+/* Tiles that are narrower than the panel pass over it as much faster. */
+#ifndef INT_STREAM_BYTES
+#define INT_STREAM_BYTES ((size_t) VLM_STREAM_BYTES * (INT_PANEL / INT_COLUMNS))
+#endif
 
 /* The columns that a tile of so many rows takes at a time, INT_COLUMNS at most. */
 #ifndef INT_TILE_COLUMNS
