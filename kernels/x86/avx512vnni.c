@@ -2,6 +2,7 @@
 
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
+#include "kernels/simd/head.h"
 #include "kernels/simd/int-lanes.h"
 #include "kernels/simd/integer.h"
 
@@ -9,4 +10,5 @@ void
 vlm_kernels_fill_avx512vnni (VlmKernels *kernels)
 {
   int_fill (kernels);
+  head_fill (kernels);
 }

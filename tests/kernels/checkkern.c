@@ -160,6 +160,7 @@ static const struct
   ENTRY_TOO (matmul_int, any),
   ENTRY_TOO (matmul_int, long),
   ENTRY (attention),
+  ENTRY (attend_head),
   ENTRY (rms_norm),
   ENTRY (layer_norm),
   ENTRY (gelu_tanh),
