@@ -2,12 +2,18 @@
 
 /* Which instruction-set levels this processor, its operating system and this build can run. */
 
+#define _GNU_SOURCE
 #include "kernels.h"
 
 #include <string.h>
 
 #ifdef VLM_KERNELS_X86
 #include <cpuid.h>
+#endif
+
+#if defined(VLM_KERNELS_AMX) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #if defined(VLM_KERNELS_AARCH64) && defined(__linux__)
@@ -24,6 +30,7 @@ static const char *const level_names[VLM_CPU_N_LEVELS] = {
   [VLM_CPU_AVXVNNI] = "avxvnni",
   [VLM_CPU_AVX512] = "avx512",
   [VLM_CPU_AVX512VNNI] = "avx512vnni",
+  [VLM_CPU_AMX] = "amx",
   [VLM_CPU_NEON] = "neon",
   [VLM_CPU_DOTPROD] = "dotprod",
   [VLM_CPU_I8MM] = "i8mm",
@@ -82,6 +89,70 @@ has_avx512 (void)
 }
 
 static int
+has_avx512vnni (void)
+{
+  return has_avx512 () && __builtin_cpu_supports ("avx512vnni");
+}
+
+#if defined(VLM_KERNELS_AMX) && defined(__linux__)
+
+#define TILE_DATA 18 /* the state of tiles, among those that the kernel saves */
+#define ARCH_REQ_XCOMP_PERM 0x1023
+
+/* Linux wants to be asked before a process may use tiles. It answers for all of its threads. */
+static int
+ask_for_tiles (void)
+{
+  return syscall (SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+}
+
+/* What the processor has, and the system keeps when it switches between threads. */
+static int
+has_tiles (void)
+{
+  const unsigned wanted = 1u << 24 | 1u << 25, saved = 1u << TILE_DATA | 1u << (TILE_DATA - 1);
+  unsigned eax, ebx, ecx, edx, low, high;
+
+  if (!has_avx512vnni () || !__get_cpuid_count (7, 0, &eax, &ebx, &ecx, &edx)
+      || (edx & wanted) != wanted)
+    return 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+
+  return (low & saved) == saved;
+}
+
+/* Threads that get here together may all ask. */
+static int
+has_amx (void)
+{
+  enum
+  {
+    UNKNOWN,
+    YES,
+    NO
+  };
+  static int answer = UNKNOWN;
+  int known = __atomic_load_n (&answer, __ATOMIC_RELAXED);
+
+  if (known == UNKNOWN) {
+    known = has_tiles () && ask_for_tiles () ? YES : NO;
+    __atomic_store_n (&answer, known, __ATOMIC_RELAXED);
+  }
+
+  return known == YES;
+}
+
+#else
+
+static int
+has_amx (void)
+{
+  return 0;
+}
+
+#endif
+
+static int
 supports_family_level (VlmCpuLevel level)
 {
   switch (level) {
@@ -92,7 +163,9 @@ supports_family_level (VlmCpuLevel level)
     case VLM_CPU_AVX512:
       return has_avx512 ();
     case VLM_CPU_AVX512VNNI:
-      return has_avx512 () && __builtin_cpu_supports ("avx512vnni");
+      return has_avx512vnni ();
+    case VLM_CPU_AMX:
+      return has_amx ();
     default:
       return 0;
   }

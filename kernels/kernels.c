@@ -28,6 +28,11 @@ fill_level (VlmKernels *kernels, VlmCpuLevel level)
     case VLM_CPU_AVX512VNNI:
       vlm_kernels_fill_avx512vnni (kernels);
       break;
+#ifdef VLM_KERNELS_AMX
+    case VLM_CPU_AMX:
+      vlm_kernels_fill_amx (kernels);
+      break;
+#endif
 #endif
 #ifdef VLM_KERNELS_AARCH64
     case VLM_CPU_NEON:

@@ -19,6 +19,9 @@ void vlm_kernels_fill_avxvnni (VlmKernels *kernels);
 void vlm_kernels_fill_avx512 (VlmKernels *kernels);
 void vlm_kernels_fill_avx512vnni (VlmKernels *kernels);
 
+/* Where VLM_KERNELS_AMX is defined: the compiler knows the instructions. */
+void vlm_kernels_fill_amx (VlmKernels *kernels);
+
 /* The source of avxvnni for processors with AVX-512 VNNI and VL, in a library of its own that only
  * tests link. */
 void vlm_kernels_fill_avxvnni_evex (VlmKernels *kernels);

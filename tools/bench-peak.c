@@ -72,6 +72,39 @@ DEFINE_RUN (run_pairs_512, "avx512f,avx512bw", CLEAR_512, PAIRS_512, 64)
 DEFINE_RUN (run_pairs_256, "avx2", CLEAR_256, PAIRS_256, 32)
 DEFINE_RUN (run_pairs_128, "sse2", CLEAR_128, PAIRS_128, 8)
 
+#ifdef VLM_KERNELS_AMX
+#define PRODUCT_OF_TILES(i) __asm__ volatile("tdpbssd %%tmm7, %%tmm6, %%tmm" #i ::);
+
+/* Sums in four tiles: one product takes 16 cycles. */
+__attribute__ ((target ("amx-tile,amx-int8"))) static double
+run_tiles (size_t rounds)
+{
+  struct
+  {
+    uint8_t palette, rest[15];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  } config = { .palette = 1 };
+  size_t i;
+
+  for (i = 0; i < 8; i++) {
+    config.row_bytes[i] = 64;
+    config.rows[i] = 16;
+  }
+  /* Clears all tiles too. */
+  __asm__ volatile("ldtilecfg %0" : : "m"(config) : "memory");
+  for (i = 0; i < rounds; i++) {
+    PRODUCT_OF_TILES (0)
+    PRODUCT_OF_TILES (1)
+    PRODUCT_OF_TILES (2)
+    PRODUCT_OF_TILES (3)
+  }
+  __asm__ volatile("tilerelease" : : : "memory");
+
+  return 4.0 * 2 * 16 * 16 * 64 * (double) rounds;
+}
+#endif
+
 #elif defined(__aarch64__)
 
 #if defined(__clang__)
@@ -153,6 +186,10 @@ bench_peak_integers (VlmCpuLevel level)
 {
   switch (level) {
 #if defined(__x86_64__)
+#ifdef VLM_KERNELS_AMX
+    case VLM_CPU_AMX:
+      return run_tiles;
+#endif
     case VLM_CPU_AVX512VNNI:
       return run_dot_512;
     case VLM_CPU_AVX512:

@@ -12,15 +12,11 @@
 
 #include "kernels/panel.h"
 
+#include "int-rows.h"
 #include "int-values.h"
-
-/* As in matmul.h: one token's weights come from memory. Tiles that are narrower than the panel pass
- * over it as much faster. */
-#define INT_PREFETCH_BYTES ((size_t) 4096 * (INT_PANEL / INT_COLUMNS))
 
 #define INT_TILE_VECTORS (INT_COLUMNS / VF_LANES)
 
-typedef float IntRow[INT_PANEL];
 typedef int32_t IntPart[INT_PANEL];
 
 /* The rows of a tile, at one group or the groups of a piece. */
@@ -227,18 +223,6 @@ int_end_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 
       vi_store (out, vi_add (int_row (sum, r, v), vi_load (out)));
     }
-  }
-}
-
-vlm_always_inline void
-int_clear (IntRow *sums, size_t rows)
-{
-  size_t r, v;
-
-  for (r = 0; r < rows; r++) {
-    VLM_UNROLL
-    for (v = 0; v < INT_PANEL; v += VF_LANES)
-      vf_store (sums[r] + v, vf_zero ());
   }
 }
 

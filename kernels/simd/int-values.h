@@ -8,7 +8,15 @@
 
 /* Values of k of a panel that are made ready at once: with the sums of INT_BLOCK_ROWS rows they
  * fill three quarters of a first-level cache. */
+#ifndef INT_PIECE
 #define INT_PIECE 128
+#endif
+
+/* As in matmul.h: one token's weights come from memory. Tiles that are narrower than the panel pass
+ * over it as much faster. */
+#ifndef INT_PREFETCH_BYTES
+#define INT_PREFETCH_BYTES ((size_t) 4096 * (INT_PANEL / INT_COLUMNS))
+#endif
 
 /* What a tile multiplies with. */
 typedef enum

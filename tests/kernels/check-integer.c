@@ -492,6 +492,28 @@ check_matmul_int_any (const VlmKernels *kernels)
   }
 }
 
+/* Rows enough for tiles of 16 and for several blocks of them, at every edge: one row more or less, a
+ * part of a step, of a group, of a piece. */
+void
+check_matmul_int_tall (const VlmKernels *kernels)
+{
+  static const size_t rows[] = { 16, 17, 31, 32, 33, 47, 48, 63, 80, 97, 289, 300 };
+  static const size_t depths[] = { 1, 16, 48, 64, 80, 127, 128, 208, 256, 272, 320, 513, 784 };
+  const size_t n_rows = sizeof rows / sizeof rows[0], n_depths = sizeof depths / sizeof depths[0];
+  Product p = { .kernels = kernels };
+  size_t i;
+
+  for (i = 0; i < 12 * N_FORMATS; i++) {
+    p.format = formats[i % N_FORMATS];
+    p.kind = (Kind) (i / N_FORMATS % N_KINDS);
+    p.x.group = activation_group (&p.format);
+    p.m = rows[i / N_FORMATS % n_rows];
+    p.x.k = pick (depths, n_depths);
+    p.n = p.m < 64 && i % 2 == 0 ? kernels->int_panel : 1 + check_below (kernels->int_panel / 2);
+    check_product (&p);
+  }
+}
+
 /* Sums beyond 2^24 are rounded, and the bias of unsigned weights comes near the end of int32. */
 void
 check_matmul_int_long (const VlmKernels *kernels)

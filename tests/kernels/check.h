@@ -50,6 +50,7 @@ void check_quantise_i8 (const VlmKernels *kernels);
 void check_matmul_int (const VlmKernels *kernels);
 void check_matmul_int_any (const VlmKernels *kernels);
 void check_matmul_int_long (const VlmKernels *kernels);
+void check_matmul_int_tall (const VlmKernels *kernels);
 void check_attention (const VlmKernels *kernels);
 void check_attend_head (const VlmKernels *kernels);
 void check_rms_norm (const VlmKernels *kernels);

@@ -159,6 +159,7 @@ static const struct
   ENTRY (matmul_int),
   ENTRY_TOO (matmul_int, any),
   ENTRY_TOO (matmul_int, long),
+  ENTRY_TOO (matmul_int, tall),
   ENTRY (attention),
   ENTRY (attend_head),
   ENTRY (rms_norm),

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ElementTree
 from toolkit import DEMO_MODEL, ToolTest, main, run
 
 BENCH = os.environ["VLM_BENCH"]
-LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "avxvnni-evex")
+LEVELS = ("scalar", "orc", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm", "avxvnni-evex")
 # A limit is measured beside the work that it limits, not at the same time.
 MOST = 1.05
 ATTEMPTS = 3

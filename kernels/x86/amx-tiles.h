@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The tile registers of AMX: eight of up to 16 rows of 64 bytes, and the instruction that adds to
+ * one the product of two others, of bytes:
+ *   sums[r][c] += sum_l a[r][l] b[l / 4][4 c + l % 4],   l < VALUES
+ * which is how values lie in a panel with an inner of 4.
+ *
+ * Not the intrinsics: those of gcc 12 tell the compiler neither that a configuration is read as a
+ * whole nor that a load reads memory, so that stores before them get lost. Numbers of tiles are part
+ * of the instruction, therefore all of this is macros.
+ */
+
+#ifndef VLM_KERNELS_AMX_TILES_H
+#define VLM_KERNELS_AMX_TILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AMX_ROWS 16
+#define AMX_COLUMNS 16
+
+/* Steps of activations that are in registers at once, in tiles 0 .. 3. Sums are in 4 and 5, weights
+ * in 6 and 7. */
+#define AMX_STEPS 4
+
+/* As the processor reads it. */
+typedef struct
+{
+  uint8_t palette, start_row, reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+} AmxConfig;
+
+#define AMX_CONFIGURE(config) __asm__ volatile("ldtilecfg %0" : : "m"(*(config)) : "memory")
+
+/* Clears all tiles; the thread has no state in them any more. */
+#define AMX_RELEASE() __asm__ volatile("tilerelease" : : : "memory")
+
+/* 16 rows, stride bytes apart, offset bytes behind a pointer. Offsets are constants: pointers of
+ * their own would come from the stack. */
+#define AMX_LOAD(tile, from, offset, stride)                                                       \
+  __asm__ volatile("tileloadd %c2(%0,%1,1), %%tmm" #tile                                           \
+                   :                                                                               \
+                   : "r"(from), "r"((size_t) (stride)), "i"(offset)                                \
+                   : "memory")
+
+#define AMX_STORE(tile, to, offset, stride)                                                        \
+  __asm__ volatile("tilestored %%tmm" #tile ", %c2(%0,%1,1)"                                       \
+                   :                                                                               \
+                   : "r"(to), "r"((size_t) (stride)), "i"(offset)                                  \
+                   : "memory")
+
+/* Both factors have signs. */
+#define AMX_MULTIPLY(sums, a, b)                                                                   \
+  __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
+
+#endif

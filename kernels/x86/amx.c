@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Integer products in tiles of 16 rows of activations by 16 columns of a panel.
+ *
+ * A piece of the panel is made ready once for a block of rows: values as bytes with a sign in the
+ * order of tiles, scales as floats. Of 16 rows, four steps of activations stay in tile registers
+ * while the columns pass by, 16 at a time. The sums of groups leave through buffers in the first
+ * level cache, and are converted, scaled and added up between the products of the next columns, so
+ * that both units have work. What does not pay, few rows or groups that do not fit, goes to the
+ * level below.
+ */
+
+#include "avx512vnni.h"
+#include "amx-tiles.h"
+
+/* Four steps of 64. */
+#define INT_PIECE 256
+
+#include "kernels/levels.h"
+#include "int-avx512vnni.h"
+#include "kernels/simd/int-lanes.h"
+#include "kernels/simd/int-reader.h"
+#include "kernels/simd/int-rows.h"
+
+/* Fewer rows are faster in registers. */
+#define LEAST_ROWS 16
+
+/* Rows that share a piece of the panel: their sums lie in the second-level cache. */
+#define BLOCK_ROWS 288
+
+#define TILE_BYTES 1024
+
+#define N_TILES (INT_PANEL / AMX_COLUMNS)
+
+/* Where something for step t is within 4096 bytes. A load waits for an earlier store that is not
+ * yet in the cache and has the same address in these; so what is read in a step lies apart from
+ * what the last two have stored. */
+#define WINDOW(t) ((size_t) ((t) + 1) % 4 * TILE_BYTES)
+
+/* Integer sums of 16 rows by 16 columns, of each group of a piece. */
+typedef int32_t Dots[AMX_STEPS][AMX_ROWS][AMX_COLUMNS];
+
+typedef enum
+{
+  SCALE_LATER, /* of rows */
+  SCALE_GROUPS,
+  SCALE_MINS,
+} ScaleKind;
+
+/* 16 columns of a piece: tiles of values, that of step t at WINDOW (t). */
+typedef uint8_t Columns[AMX_STEPS * TILE_BYTES];
+
+/* What the parts of a product with a panel share. */
+typedef struct
+{
+  Columns columns[N_TILES];
+  Dots dots[2];
+  IntRoom room;
+} Workshop;
+
+#define COLUMNS_AT(j, t) (offsetof (Workshop, columns) + (j) * sizeof (Columns) + WINDOW (t))
+#define DOTS_AT(j, g) (offsetof (Workshop, dots) + (j) * sizeof (Dots) + (g) *TILE_BYTES)
+
+/* A piece of the panel. */
+typedef struct
+{
+  Workshop *workshop;
+  size_t step; /* values of one */
+  size_t len;  /* of all; the last step may be shorter, or missing */
+} Piece;
+
+/* 16 rows of activations at the beginning of a piece. */
+typedef struct
+{
+  IntRow *sums;
+  const int8_t *q;
+  size_t ldq;
+  const float *x_scale; /* ldg apart */
+  const int32_t *x_sum;
+  size_t ldg;
+} Rows;
+
+/* What the groups of 16 rows are multiplied with; zeros where there are no more groups. */
+typedef struct
+{
+  float scales[AMX_ROWS][AMX_STEPS];
+  float totals[AMX_ROWS][AMX_STEPS]; /* for minimums */
+} Factors;
+
+/* n_groups are there, of as many as a piece has. */
+vlm_always_inline void
+take_factors (Factors *factors, const Rows *rows, size_t n_groups, size_t most, ScaleKind kind)
+{
+  size_t r, g;
+
+  for (r = 0; r < AMX_ROWS; r++) {
+    const float *scales = rows->x_scale + r * rows->ldg;
+    const int32_t *sums = rows->x_sum + r * rows->ldg;
+
+    VLM_UNROLL
+    for (g = 0; g < most; g++) {
+      float scale = g < n_groups ? scales[g] : 0;
+
+      factors->scales[r][g] = scale;
+      if (kind == SCALE_MINS)
+        factors->totals[r][g] = g < n_groups ? scale * (float) sums[g] : 0;
+    }
+  }
+}
+
+/* Calls for what the next 16 rows need, half of it with each pair of columns. */
+vlm_always_inline void
+expect_row (const Rows *next, size_t r, size_t column)
+{
+  const int8_t *q = next->q + r * next->ldq + column * (INT_PIECE / INT_PANEL);
+  size_t i;
+
+  VLM_UNROLL
+  for (i = 0; i < INT_PIECE / 2; i += 64)
+    __builtin_prefetch (q + i);
+  VLM_UNROLL
+  for (i = 0; i < INT_PANEL / 2; i += 16)
+    __builtin_prefetch (next->sums[r] + column + i);
+}
+
+/* Adds the groups of 16 rows to their sums, in a pair of columns. */
+vlm_always_inline void
+end_pair (const Rows *rows, const Rows *next, const Factors *factors, const Workshop *workshop,
+    size_t column, size_t n_groups, ScaleKind kind)
+{
+  const IntRoom *room = &workshop->room;
+  vf scales[AMX_STEPS][2], mins[AMX_STEPS][2];
+  size_t r, g, v;
+
+  VLM_UNROLL
+  for (g = 0; g < n_groups; g++) {
+    VLM_UNROLL
+    for (v = 0; v < 2; v++) {
+      if (kind != SCALE_LATER)
+        scales[g][v] = vf_load (room->scales[g] + column + v * VF_LANES);
+      if (kind == SCALE_MINS)
+        mins[g][v] = vf_load (room->mins[g] + column + v * VF_LANES);
+    }
+  }
+  for (r = 0; r < AMX_ROWS; r++) {
+    float *out = rows->sums[r] + column;
+    vf sums[2] = { vf_load (out), vf_load (out + VF_LANES) };
+
+    expect_row (next, r, column);
+    VLM_UNROLL
+    for (g = 0; g < n_groups; g++) {
+      vf scale = vf_set1 (factors->scales[r][g]);
+
+      VLM_UNROLL
+      for (v = 0; v < 2; v++) {
+        vf dot = vi_to_vf (vi_load ((const uint8_t *) workshop->dots[v][g][r]));
+        vf factor = kind == SCALE_LATER ? scale : vf_mul (scale, scales[g][v]);
+
+        sums[v] = vf_fma (dot, factor, sums[v]);
+        if (kind == SCALE_MINS)
+          sums[v] = vf_fma (vf_set1 (factors->totals[r][g]), mins[g][v], sums[v]);
+      }
+    }
+    vf_store (out, sums[0]);
+    vf_store (out + VF_LANES, sums[1]);
+  }
+}
+
+/* Sums begin with zeros that are loaded, since a product waits 50 cycles for a tile that tilezero
+ * has cleared. */
+#define START(t, c) AMX_LOAD (c, zeros, WINDOW (t), 0);
+
+#define MULTIPLY(j, t, c)                                                                          \
+  AMX_LOAD (6, workshop, COLUMNS_AT (j, t), 4 * AMX_COLUMNS);                                      \
+  AMX_MULTIPLY (c, t, 6);
+
+#define STORE(j, g, c) AMX_STORE (c, workshop, DOTS_AT (j, g), 4 * AMX_COLUMNS);
+
+/* A step of a pair of columns. Sums are stored after the next product: a store waits for the product
+ * that it stores, and all other tiles wait for the store. */
+#define MULTIPLY_STEP(j, t)                                                                        \
+  if ((t) % steps == 0)                                                                            \
+    START (t, 4)                                                                                   \
+  MULTIPLY (j, t, 4)                                                                               \
+  if ((t) % steps == 0 && (t) > 0)                                                                 \
+    STORE (1, ((t) -1) / steps, 5)                                                                 \
+  if ((t) % steps == 0)                                                                            \
+    START (t, 5)                                                                                   \
+  MULTIPLY ((j) + 1, t, 5)                                                                         \
+  if (((t) + 1) % steps == 0)                                                                      \
+  STORE (0, (t) / steps, 4)
+
+/* Multiplies 16 rows, whose activations are in tiles, with a pair of columns. */
+#define MULTIPLY_PAIR(j)                                                                           \
+  MULTIPLY_STEP (j, 0)                                                                             \
+  MULTIPLY_STEP (j, 1)                                                                             \
+  MULTIPLY_STEP (j, 2)                                                                             \
+  MULTIPLY_STEP (j, 3)                                                                             \
+  STORE (1, (AMX_STEPS - 1) / steps, 5)                                                            \
+  end_pair (&rows[i], &next, &factors, workshop, (j) *AMX_COLUMNS, AMX_STEPS / steps, kind);
+
+#define LOAD_STEP(t)                                                                               \
+  if (((t) + 1) * piece->step <= piece->len)                                                       \
+    AMX_LOAD (t, rows->q + (t) *piece->step, 0, rows->ldq);                                        \
+  else                                                                                             \
+    AMX_LOAD (t, rest[(t) *piece->step < piece->len ? 0 : AMX_ROWS], 0, sizeof rest[0]);
+
+/* Activations that the rows do not have are zeros. */
+static void
+load_rows (const Rows *rows, const Piece *piece)
+{
+  const size_t n = piece->len % piece->step;
+  int8_t rest[2 * AMX_ROWS][64];
+  size_t r;
+
+  if (piece->len < AMX_STEPS * piece->step) {
+    memset (rest, 0, sizeof rest);
+    for (r = 0; r < AMX_ROWS; r++)
+      memcpy (rest[r], rows->q + r * rows->ldq + piece->len - n, n);
+  }
+  LOAD_STEP (0)
+  LOAD_STEP (1)
+  LOAD_STEP (2)
+  LOAD_STEP (3)
+}
+
+/* Takes all rows through a piece, whose groups have so many steps. */
+vlm_always_inline void
+multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t steps, ScaleKind kind)
+{
+  const size_t n_groups = vlm_n_groups (piece->len, steps * piece->step);
+  Workshop *workshop = piece->workshop;
+  static const uint8_t zeros[4 * TILE_BYTES] __attribute__ ((aligned (4096)));
+  Factors factors;
+  size_t i;
+
+  for (i = 0; i < n_tiles; i++) {
+    Rows next = rows[i + 1 < n_tiles ? i + 1 : 0];
+
+    if (i + 1 == n_tiles)
+      next.q += piece->len;
+    take_factors (&factors, &rows[i], n_groups, AMX_STEPS / steps, kind);
+    load_rows (&rows[i], piece);
+    MULTIPLY_PAIR (0)
+    MULTIPLY_PAIR (2)
+  }
+}
+
+typedef void (*PieceFunc) (const Rows *rows, size_t n_tiles, const Piece *piece);
+
+#define DEFINE_PIECE(name, kind, steps)                                                            \
+  static __attribute__ ((noinline)) void name##_tile_##steps (                                     \
+      const Rows *rows, size_t n_tiles, const Piece *piece)                                        \
+  {                                                                                                \
+    multiply_piece (rows, n_tiles, piece, steps, kind);                                            \
+  }
+
+#define DEFINE_PIECES(name, kind)                                                                  \
+  DEFINE_PIECE (name, kind, 1)                                                                     \
+  DEFINE_PIECE (name, kind, 2)                                                                     \
+  DEFINE_PIECE (name, kind, 4)
+
+DEFINE_PIECES (later, SCALE_LATER)
+DEFINE_PIECES (groups, SCALE_GROUPS)
+DEFINE_PIECES (mins, SCALE_MINS)
+
+/* For groups of one step, two and four. */
+static const PieceFunc piece_funcs[][3] = {
+  [SCALE_LATER] = { later_tile_1, later_tile_2, later_tile_4 },
+  [SCALE_GROUPS] = { groups_tile_1, groups_tile_2, groups_tile_4 },
+  [SCALE_MINS] = { mins_tile_1, mins_tile_2, mins_tile_4 },
+};
+
+/* A product with one panel. */
+typedef struct
+{
+  const VlmActivations *x;
+  const VlmIntFormat *format;
+  const void *w;
+  size_t step;
+  PieceFunc func;
+  float *y;
+  size_t ldy, n;
+  const float *bias;
+} Product;
+
+/* Values of k that a step of tiles takes, or 0 where they do not fit the groups. */
+static size_t
+choose_step (size_t group)
+{
+  size_t step = group % 64 == 0 ? 64 : 32, steps = group / step;
+
+  return group % step == 0 && (steps == 1 || steps == 2 || steps == 4) ? step : 0;
+}
+
+static PieceFunc
+choose_func (const VlmIntFormat *format, size_t steps)
+{
+  ScaleKind kind = format->has_min ? SCALE_MINS : SCALE_GROUPS;
+
+  if (format->scale == VLM_SCALE_ROW)
+    kind = SCALE_LATER;
+  return piece_funcs[kind][steps / 2];
+}
+
+/* Values at .. at + n of a piece become tiles; their bias is taken out, and they have signs. */
+static void
+fill_columns (Columns *columns, const uint8_t *from, size_t at, size_t n, size_t step, int bias)
+{
+  const vi biases = _mm512_set1_epi8 ((char) bias);
+  size_t i, v;
+
+  for (i = at; i < at + n; i += INT_INNER) {
+    size_t to = WINDOW (i / step) + i % step * AMX_COLUMNS;
+
+    VLM_UNROLL
+    for (v = 0; v < N_TILES; v++) {
+      vi_store (columns[v] + to, _mm512_sub_epi8 (vi_load (from + v * sizeof (vi)), biases));
+    }
+    from += INT_LANE_BYTES;
+  }
+}
+
+/* Makes len values ready, which are whole groups but for the last ones of the rows. */
+static void
+next_piece (Workshop *workshop, IntReader *reader, size_t len, size_t step)
+{
+  const int bias = int_bias (reader->format);
+  size_t at = 0, g = 0;
+
+  while (at < len) {
+    size_t left, n;
+    const uint8_t *w;
+
+    if (reader->at == reader->run_at + reader->run_len)
+      int_enter_run (reader, g++);
+    left = reader->run_at + reader->run_len - reader->at;
+    n = left < len - at ? left : len - at;
+    w = int_widen_values (reader, workshop->room.w, n);
+    fill_columns (workshop->columns, w, at, n, step, bias);
+    at += n;
+  }
+  for (; reader->format->scale != VLM_SCALE_ROW && g < AMX_STEPS; g++) {
+    memset (workshop->room.scales[g], 0, sizeof workshop->room.scales[g]);
+    memset (workshop->room.mins[g], 0, sizeof workshop->room.mins[g]);
+  }
+}
+
+/* Tiles of 16 rows of a block; the last begins earlier where there are not as many left, and has
+ * sums of its own all the same. */
+static size_t
+first_row (size_t tile, size_t rows)
+{
+  return (tile + 1) * AMX_ROWS <= rows ? tile * AMX_ROWS : rows - AMX_ROWS;
+}
+
+static void
+multiply_block (const Product *p, size_t first, size_t n_rows)
+{
+  const VlmActivations *x = p->x;
+  const size_t n_tiles = (n_rows + AMX_ROWS - 1) / AMX_ROWS;
+  const size_t groups = AMX_STEPS * p->step / x->group, most = groups * x->group;
+  const float *scales = int_row_scales (p->format, p->w);
+  IntRow sums[BLOCK_ROWS] __attribute__ ((aligned (64)));
+  Rows rows[BLOCK_ROWS / AMX_ROWS];
+  Workshop workshop __attribute__ ((aligned (4096)));
+  IntReader reader = int_start_panel (&workshop.room, p->format, p->w, x->k, first == 0);
+  size_t i;
+
+  int_clear (sums, n_tiles * AMX_ROWS);
+  for (i = 0; i < n_tiles; i++) {
+    size_t row = first + first_row (i, n_rows);
+
+    rows[i] = (Rows){ sums + i * AMX_ROWS, x->q + row * x->ldq, x->ldq, x->scale + row * x->ldg,
+      x->sum + row * x->ldg, x->ldg };
+  }
+  while (reader.at < reader.k) {
+    size_t left = reader.k - reader.at, len = left < most ? left : most;
+    const Piece piece = { &workshop, p->step, len };
+
+    next_piece (&workshop, &reader, len, p->step);
+    p->func (rows, n_tiles, &piece);
+    for (i = 0; i < n_tiles; i++) {
+      rows[i].q += len;
+      rows[i].x_scale += groups;
+      rows[i].x_sum += groups;
+    }
+  }
+  for (i = 0; i < n_tiles; i++) {
+    float *y = p->y + (first + first_row (i, n_rows)) * p->ldy;
+
+    int_store_rows (y, p->ldy, (const IntRow *) rows[i].sums, AMX_ROWS, p->n, scales, p->bias);
+  }
+}
+
+static void
+configure (size_t step)
+{
+  AmxConfig config = { .palette = 1 };
+  int tile;
+
+  for (tile = 0; tile < 8; tile++) {
+    config.row_bytes[tile] = tile < AMX_STEPS ? (uint16_t) step : 4 * AMX_COLUMNS;
+    config.rows[tile] = tile < 6 ? AMX_ROWS : (uint8_t) (step / 4);
+  }
+  AMX_CONFIGURE (&config);
+}
+
+static void
+amx_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m, const VlmIntFormat *format,
+    const void *w, size_t n, const float *bias)
+{
+  const size_t step = choose_step (x->group);
+  size_t n_blocks = (m + BLOCK_ROWS - 1) / BLOCK_ROWS, first = 0;
+  Product p = { x, format, w, step, NULL, y, ldy, n, bias };
+
+  if (m < LEAST_ROWS || step == 0) {
+    vlm_avx512vnni_matmul_int (y, ldy, x, m, format, w, n, bias);
+    return;
+  }
+
+  p.func = choose_func (format, x->group / step);
+  configure (step);
+  for (; n_blocks > 0; n_blocks--) {
+    size_t rows = (m - first + n_blocks - 1) / n_blocks;
+
+    multiply_block (&p, first, rows);
+    first += rows;
+  }
+  AMX_RELEASE ();
+}
+
+void
+vlm_kernels_fill_amx (VlmKernels *kernels)
+{
+  kernels->matmul_int = amx_matmul_int;
+}
