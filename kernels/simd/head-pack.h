@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rounds and packs the keys and values of a head for head.h. */
+/*
+ * What packing a head has in common: keys as rounded rows, scales of values. Levels order values
+ * themselves. HEAD_BIAS is what vi_dot wants to be added to queries: it is taken out of the scores.
+ */
 
 #ifndef VLM_KERNELS_SIMD_HEAD_PACK_H
 #define VLM_KERNELS_SIMD_HEAD_PACK_H
@@ -14,41 +17,17 @@
 /* Rows that are asked for before they are read. */
 #define HEAD_AHEAD 8
 
-/* A packed head is these arrays, one after the other. */
+/* What is in a packed head, in an order of the level's own. */
 typedef struct
 {
   float *k_scale;   /* [n_keys] */
-  int32_t *k_start; /* [n_keys]: what a score begins with, see INT_BIAS */
+  int32_t *k_start; /* [n_keys]: what a score begins with, see HEAD_BIAS */
   float *v_scale;   /* [dim] */
   float *v_mean;    /* [dim] */
-  /* [dim / HEAD_ROWS][ceil (n_keys / 2)][HEAD_ROWS][2]; zero after the last key */
-  int16_t *values;
-  int8_t *keys; /* [n_keys][padded_dim] */
-  size_t dim, padded_dim, n_pairs;
+  int8_t *keys;     /* [n_keys][padded_dim] */
+  void *values;
+  size_t dim, padded_dim;
 } HeadArrays;
-
-static size_t
-simd_head_bytes (size_t n_keys, size_t head_dim)
-{
-  return 2 * (n_keys + head_dim) * sizeof (float)
-      + (n_keys + n_keys % 2) * head_dim * sizeof (int16_t) + n_keys * vlm_padded_k (head_dim);
-}
-
-static HeadArrays
-head_find_arrays (const void *packed, size_t n_keys, size_t head_dim)
-{
-  HeadArrays arrays = {
-    .dim = head_dim, .padded_dim = vlm_padded_k (head_dim), .n_pairs = (n_keys + 1) / 2
-  };
-
-  arrays.k_scale = (float *) packed;
-  arrays.k_start = (int32_t *) (arrays.k_scale + n_keys);
-  arrays.v_scale = (float *) (arrays.k_start + n_keys);
-  arrays.v_mean = arrays.v_scale + head_dim;
-  arrays.values = (int16_t *) (arrays.v_mean + head_dim);
-  arrays.keys = (int8_t *) (arrays.values + (n_keys + n_keys % 2) * head_dim);
-  return arrays;
-}
 
 /* What is known of each column of keys or values. */
 typedef struct
@@ -108,7 +87,8 @@ head_pack_keys (const HeadArrays *arrays, const VlmHead *head)
       vf_store (row + d, vf_sub (load_rest (k, d, dim), vf_load (columns.mean + d)));
     simd_quantise_i8 (
         arrays->keys + j * arrays->padded_dim, arrays->k_scale + j, &sum, row, dim, HEAD_MAX_DIM);
-    arrays->k_start[j] = -INT_BIAS * sum;
+    if (HEAD_BIAS != 0)
+      arrays->k_start[j] = -HEAD_BIAS * sum;
   }
 }
 
@@ -139,42 +119,6 @@ head_round_values (const float *row, const float *mean, const float *inverse, si
   value = vf_mul (value, vf_load (inverse + d));
   value = vf_max_number (value, vf_set1 (-HEAD_VALUE_MAX));
   return vi_from_vf (vf_min (value, vf_set1 (HEAD_VALUE_MAX)));
-}
-
-static void
-head_pack_values (const HeadArrays *arrays, const VlmHead *head)
-{
-  const size_t dim = head->head_dim, n_pairs = (head->n_keys + 1) / 2;
-  float inverse[HEAD_MAX_DIM] = { 0 };
-  int16_t pairs[HEAD_MAX_DIM][2];
-  HeadColumns columns;
-  size_t j, d;
-
-  head_look_at_columns (&columns, head->v, head->v_stride, head->n_keys, dim);
-  head_scale_values (arrays, inverse, &columns);
-  for (j = 0; j < n_pairs; j++) {
-    const float *row = head->v + 2 * j * head->v_stride;
-
-    for (d = 0; d < dim; d += VF_LANES) {
-      vi even = head_round_values (row, columns.mean, inverse, d, dim), odd = vi_set1 (0);
-
-      if (2 * j + 1 < head->n_keys)
-        odd = head_round_values (row + head->v_stride, columns.mean, inverse, d, dim);
-      vi_store_pairs (pairs[d], even, odd);
-    }
-    for (d = 0; d < dim; d += HEAD_ROWS)
-      memcpy (arrays->values + 2 * (d * n_pairs + j * HEAD_ROWS), pairs[d],
-          HEAD_ROWS * sizeof pairs[0]);
-  }
-}
-
-static void
-simd_pack_head (void *packed, const VlmHead *head)
-{
-  const HeadArrays arrays = head_find_arrays (packed, head->n_keys, head->head_dim);
-
-  head_pack_keys (&arrays, head);
-  head_pack_values (&arrays, head);
 }
 
 #endif

@@ -12,27 +12,68 @@
 #ifndef VLM_KERNELS_SIMD_HEAD_H
 #define VLM_KERNELS_SIMD_HEAD_H
 
-#include "head-pack.h"
+#define HEAD_BIAS INT_BIAS
 
-#define HEAD_COLUMNS (HEAD_VECTORS * VF_LANES)
+#include "head-queries.h"
 
-/* Queries that are asked for with each block of keys. */
-#define HEAD_PREFETCH 8
-
-typedef float HeadRow[HEAD_COLUMNS];
-typedef int32_t HeadWords[HEAD_COLUMNS];
-
-typedef struct
+static size_t
+simd_head_bytes (size_t n_keys, size_t head_dim)
 {
-  HeadWords q[HEAD_MAX_DIM / 4]; /* four values of d in each word, flipped as vi_dot wants them */
-  HeadRow q_scale;
-  HeadRow scores[HEAD_BLOCK];
-  HeadWords p[HEAD_BLOCK / 2]; /* two keys in each word */
-  HeadRow out[HEAD_MAX_DIM];   /* sum of p * value, before the scales of the values */
-  HeadRow max, sum;
-  HeadRow most;         /* the largest score of the block */
-  HeadRow older, newer; /* what earlier sums, and those of the block, are multiplied by */
-} __attribute__ ((aligned (64))) HeadTile;
+  return 2 * (n_keys + head_dim) * sizeof (float)
+      + (n_keys + n_keys % 2) * head_dim * sizeof (int16_t) + n_keys * vlm_padded_k (head_dim);
+}
+
+/* Values are [dim / HEAD_ROWS][ceil (n_keys / 2)][HEAD_ROWS][2], zero after the last key. */
+static HeadArrays
+head_find_arrays (const void *packed, size_t n_keys, size_t head_dim)
+{
+  HeadArrays arrays = { .dim = head_dim, .padded_dim = vlm_padded_k (head_dim) };
+  int16_t *values;
+
+  arrays.k_scale = (float *) packed;
+  arrays.k_start = (int32_t *) (arrays.k_scale + n_keys);
+  arrays.v_scale = (float *) (arrays.k_start + n_keys);
+  arrays.v_mean = arrays.v_scale + head_dim;
+  arrays.values = values = (int16_t *) (arrays.v_mean + head_dim);
+  arrays.keys = (int8_t *) (values + (n_keys + n_keys % 2) * head_dim);
+  return arrays;
+}
+
+static void
+head_pack_values (const HeadArrays *arrays, const VlmHead *head)
+{
+  const size_t dim = head->head_dim, n_pairs = (head->n_keys + 1) / 2;
+  float inverse[HEAD_MAX_DIM] = { 0 };
+  int16_t pairs[HEAD_MAX_DIM][2];
+  HeadColumns columns;
+  size_t j, d;
+
+  head_look_at_columns (&columns, head->v, head->v_stride, head->n_keys, dim);
+  head_scale_values (arrays, inverse, &columns);
+  for (j = 0; j < n_pairs; j++) {
+    const float *row = head->v + 2 * j * head->v_stride;
+
+    for (d = 0; d < dim; d += VF_LANES) {
+      vi even = head_round_values (row, columns.mean, inverse, d, dim), odd = vi_set1 (0);
+
+      if (2 * j + 1 < head->n_keys)
+        odd = head_round_values (row + head->v_stride, columns.mean, inverse, d, dim);
+      vi_store_pairs (pairs[d], even, odd);
+    }
+    for (d = 0; d < dim; d += HEAD_ROWS)
+      memcpy ((int16_t *) arrays->values + 2 * (d * n_pairs + j * HEAD_ROWS), pairs[d],
+          HEAD_ROWS * sizeof pairs[0]);
+  }
+}
+
+static void
+simd_pack_head (void *packed, const VlmHead *head)
+{
+  const HeadArrays arrays = head_find_arrays (packed, head->n_keys, head->head_dim);
+
+  head_pack_keys (&arrays, head);
+  head_pack_values (&arrays, head);
+}
 
 typedef vi HeadSums[HEAD_ROWS][HEAD_VECTORS];
 
@@ -96,12 +137,10 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
   }
 }
 
-/* out = out * older + sum * newer for HEAD_ROWS values of d from d on */
+/* out = out * older + sum * newer for HEAD_ROWS values of d from d on, whose first pair is given */
 vlm_always_inline void
-head_add_values (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n_pairs, size_t d,
-    size_t vectors)
+head_add_values (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d, size_t vectors)
 {
-  const int16_t *values = arrays->values + 2 * (d * arrays->n_pairs + first / 2 * HEAD_ROWS);
   HeadSums sum;
   vi p[HEAD_VECTORS];
   size_t r, v, j;
@@ -154,28 +193,13 @@ head_add_values (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t 
   }                                                                                                \
                                                                                                    \
   static __attribute__ ((noinline)) void head_value_tile_##name (                                  \
-      HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n_pairs, size_t d)            \
+      HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d)                             \
   {                                                                                                \
-    head_add_values (tile, arrays, first, n_pairs, d, vectors);                                    \
+    head_add_values (tile, values, n_pairs, d, vectors);                                           \
   }
 
 DEFINE_HEAD_TILES (wide, HEAD_VECTORS)
 DEFINE_HEAD_TILES (narrow, 1)
-
-/* size * 2^x for x <= 0; size is a power of two */
-vlm_always_inline vf
-head_exp2 (vf x, float size)
-{
-  vf n, r, y;
-
-  x = vf_max (x, vf_set1 (-126));
-  n = vf_round (x);
-  r = vf_sub (x, n);
-  y = vf_fma (vf_set1 (HEAD_EXP2_3 * size), r, vf_set1 (HEAD_EXP2_2 * size));
-  y = vf_fma (y, r, vf_set1 (HEAD_EXP2_1 * size));
-  y = vf_fma (y, r, vf_set1 (size));
-  return vf_scale2 (y, n);
-}
 
 /* The weight of the key in row j, for the queries of vector v. */
 vlm_always_inline vi
@@ -215,11 +239,14 @@ head_soften (HeadTile *tile, size_t n, size_t v)
       tile->sum + at, vf_fma (vf_load (tile->sum + at), older, vf_mul (vi_to_vf (sum), newer)));
 }
 
-/* Takes n keys from key number first on into the tile. */
+/* Takes n of n_keys keys, those from key number first on, into the tile. */
 static void
-head_absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, size_t vectors)
+head_absorb (
+    HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, size_t n_keys, size_t vectors)
 {
   const int is_wide = vectors == HEAD_VECTORS;
+  const size_t n_pairs = (n_keys + 1) / 2;
+  const int16_t *values = (const int16_t *) arrays->values + first * HEAD_ROWS;
   size_t j, d, v;
 
   for (v = 0; v < vectors; v++)
@@ -233,75 +260,8 @@ head_absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, s
     head_soften (tile, n, v);
 
   for (d = 0; d < arrays->dim; d += HEAD_ROWS)
-    (is_wide ? head_value_tile_wide : head_value_tile_narrow) (tile, arrays, first, (n + 1) / 2, d);
-}
-
-/* Asks for what the n queries from number first on read and write, or for those of them there are. */
-static void
-head_prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
-{
-  size_t i;
-
-  for (i = first; i < first + n && i < args->n_queries; i++) {
-    head_prefetch (args->q + i * args->q_stride, args->head_dim);
-    head_prefetch (args->out + i * args->out_stride, args->head_dim);
-  }
-}
-
-/* Rounds n queries; the columns after them are as the first. */
-static void
-head_begin (HeadTile *tile, const VlmHeadAttention *args, size_t first, size_t n, size_t vectors)
-{
-  const vf factor = vf_set1 (args->scale * HEAD_LOG2_E);
-  const size_t words = vlm_padded_k (args->head_dim) / 4;
-  size_t i, d, v;
-
-  for (i = 0; i < vectors * VF_LANES; i++) {
-    const float *q = args->q + (first + (i < n ? i : 0)) * args->q_stride;
-    int8_t rounded[HEAD_MAX_DIM] = { 0 };
-    float row[HEAD_MAX_DIM];
-    int32_t sum, word;
-
-    for (d = 0; d < args->head_dim; d += VF_LANES)
-      store_rest (row, vf_mul (load_rest (q, d, args->head_dim), factor), d, args->head_dim);
-    simd_quantise_i8 (rounded, tile->q_scale + i, &sum, row, args->head_dim, HEAD_MAX_DIM);
-    for (d = 0; d < words; d++) {
-      memcpy (&word, rounded + 4 * d, 4);
-      tile->q[d][i] = word ^ (int32_t) (INT_BIAS * 0x01010101u);
-    }
-  }
-
-  for (v = 0; v < vectors; v++) {
-    vf_store (tile->max + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
-    vf_store (tile->sum + v * VF_LANES, vf_zero ());
-    for (d = 0; d < args->head_dim; d++)
-      vf_store (tile->out[d] + v * VF_LANES, vf_zero ());
-  }
-}
-
-static void
-head_finish (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first,
-    size_t n, size_t vectors)
-{
-  size_t i, d, v;
-
-  for (v = 0; v < vectors; v++) {
-    const vf inverse = vf_div (vf_set1 (1), vf_load (tile->sum + v * VF_LANES));
-
-    for (d = 0; d < arrays->dim; d++) {
-      float *out = tile->out[d] + v * VF_LANES;
-
-      vf_store (out,
-          vf_fma (vf_mul (vf_load (out), inverse), vf_set1 (arrays->v_scale[d]),
-              vf_set1 (arrays->v_mean[d])));
-    }
-  }
-  for (i = 0; i < n; i++) {
-    float *out = args->out + (first + i) * args->out_stride;
-
-    for (d = 0; d < arrays->dim; d++)
-      out[d] = tile->out[d][i];
-  }
+    (is_wide ? head_value_tile_wide : head_value_tile_narrow) (
+        tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
 }
 
 static void
@@ -318,14 +278,15 @@ simd_attend_head (const VlmHeadAttention *args)
     n = left < vectors * VF_LANES ? left : vectors * VF_LANES;
     if (first == 0)
       head_prefetch_queries (args, 0, n);
-    head_begin (&tile, args, first, n, vectors);
+    head_begin (&tile, &arrays, args, first, n, vectors);
     for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
-      const size_t n_keys = args->n_keys - key;
+      const size_t left_keys = args->n_keys - key;
 
       /* Some of the next tile while this one is computed. */
       if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
         head_prefetch_queries (args, first + n + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
-      head_absorb (&tile, &arrays, key, n_keys < HEAD_BLOCK ? n_keys : HEAD_BLOCK, vectors);
+      head_absorb (&tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK,
+          args->n_keys, vectors);
     }
     head_finish (&tile, &arrays, args, first, n, vectors);
   }
