@@ -135,6 +135,41 @@ typedef struct
   float scale;
 } VlmAttention;
 
+/* How the keys and values of a packed head are kept, and what is computed with them. */
+typedef enum
+{
+  VLM_HEAD_NONE,    /* there are no packed heads: attention is as fast */
+  VLM_HEAD_INTEGERS /* scores of 8-bit, values and their weights of 12 and 14-bit integers */
+} VlmHeadForm;
+
+/* The keys and values of one head as they are before they are packed. */
+typedef struct
+{
+  const float *k; /* [n_keys][k_stride], head_dim values a row */
+  size_t k_stride;
+  const float *v; /* [n_keys][v_stride] */
+  size_t v_stride;
+  size_t n_keys;   /* >= 1 */
+  size_t head_dim; /* a multiple of 8, at most 256 */
+} VlmHead;
+
+/*
+ * The same as VlmAttention for many queries that see all keys of a packed head:
+ *   out[i] = sum_j softmax_j (scale * q[i].k[j]) v[j],  j < n_keys
+ */
+typedef struct
+{
+  float *out; /* [n_queries][out_stride], head_dim values a row */
+  size_t out_stride;
+  const float *q; /* [n_queries][q_stride] */
+  size_t q_stride;
+  size_t n_queries;
+  const void *head; /* as pack_head left it */
+  size_t n_keys;    /* those of the packed head, as is head_dim */
+  size_t head_dim;
+  float scale;
+} VlmHeadAttention;
+
 typedef struct
 {
   /* The highest level that the table was made for: "scalar", "avx2", "avx512", "neon", ... */
@@ -201,6 +236,34 @@ typedef struct
    * of up to 4096 keys: roundings that all point the same way could exceed it.)
    */
   void (*attention) (const VlmAttention *args);
+
+  /*
+   * Attention that rounds its inputs, for many queries of one head. pack_head brings keys and values
+   * into the level's own order, head_bytes () of them; attend_head reads that. All three are NULL
+   * where head_form is VLM_HEAD_NONE.
+   *
+   * VLM_HEAD_INTEGERS gives the same bits on every level, those of scalar/head.c:
+   *   c[j] = k[j] - mean of all keys, which no weight depends on, rounded as by quantise_i8 in one
+   *          group: ks[j], ck[j]
+   *   u[i] = q[i] * (scale * log2 e), rounded likewise: qs[i], cq[i]
+   *   w[d] = v[.][d] - mean, rounded to -2047 .. 2047 with one scale for each d
+   *   s[j] = ks[j] * (cq[i].ck[j])
+   *   p[j] = rint (2^13 2^(qs[i] * (s[j] - max of its block)))
+   * Keys come in blocks of 128. Within one, sums of p and of p * w are exact integers; blocks are
+   * brought together as in attention. 2^x is a polynomial of relative error 2^-13.
+   *
+   * Error of out[i][d], where m_j is the error of a score and rounded what p lose in all:
+   *   m_j     <= |scale| * (sum_d (max |q| |c[j][d]| + max |c[j]| |q[d]| + max |q| max |c[j]| / 254)
+   *                / 254 + 2^-20 * sum_d |q[d]| (|k[j][d]| + |mean[d]|))
+   *   rounded <= sum_j 2^-14 max of the block of j (e^score) / sum_j e^score, at most 2^-7
+   *   error   <= (e^(2 m) - 1 + 2^-11 + 2 rounded e^(2 m)) * max_j |v[j][d] - mean[d]|
+   *                + max_j |v[j][d] - mean[d]| / 4093 + 2^-20 max |v|,   m = max_j m_j
+   * These are worst cases. With 1024 keys of random values it is 0.5 % of the output or less.
+   */
+  VlmHeadForm head_form;
+  size_t (*head_bytes) (size_t n_keys, size_t head_dim);
+  void (*pack_head) (void *packed, const VlmHead *head);
+  void (*attend_head) (const VlmHeadAttention *args);
 
   /* y = w * (x * rsqrt (mean (x^2) + eps)); in place allowed. Relative error <= 8 * 2^-23. */
   void (*rms_norm) (float *y, const float *x, const float *w, size_t n, float eps);

@@ -9,8 +9,9 @@
 #include "rows.h"
 #include "tiles.h"
 
-/* Queries of one head that one attention job takes. */
+/* Queries of one head that one attention job takes, and one with packed heads. */
 #define QUERY_BLOCK 64
+#define HEAD_QUERY_BLOCK 128
 
 /* Rows of the feed-forward that are widened at once: its hidden array is the largest of all. */
 #define FF_BLOCK 1024
@@ -25,7 +26,7 @@ typedef struct
   gfloat *x;                   /* [n][hidden] residual stream */
   VlmInputs inputs, ff_inputs; /* of products with n rows, of the second of the feed-forward */
   gfloat *qkv;                 /* [n][3 hidden] */
-  gfloat *keys;                /* [heads][ceil (n / 16)][head_dim][16] */
+  gfloat *keys;                /* [heads][ceil (n / 16)][head_dim][16], or packed heads */
   gfloat *mixed;               /* [n][hidden] attention output */
   VlmTileRoom room;
 } Tower;
@@ -36,11 +37,31 @@ n_key_panels (const Tower *tower)
   return (tower->n + VLM_KEY_PANEL - 1) / VLM_KEY_PANEL;
 }
 
+/* Floats that a packed head takes; each begins where an array of the arena does. */
+static gsize
+head_floats (const Tower *tower)
+{
+  gsize bytes = tower->kernels->head_bytes (tower->n, tower->config->head_dim);
+
+  return (bytes + 63) / 64 * 16;
+}
+
+/* What all heads take, in whichever form. */
+static gsize
+keys_floats (const Tower *tower)
+{
+  gsize plain = n_key_panels (tower) * VLM_KEY_PANEL * tower->config->hidden_size;
+
+  if (tower->kernels->head_form == VLM_HEAD_NONE)
+    return plain;
+  return MAX (plain, tower->config->n_heads * head_floats (tower));
+}
+
 static gboolean
 tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
 {
   gsize hidden = tower->n * tower->config->hidden_size;
-  gsize keys = n_key_panels (tower) * VLM_KEY_PANEL * tower->config->hidden_size;
+  gsize keys = keys_floats (tower);
   gsize widest = MAX (tower->config->hidden_size, tower->config->ff_size);
   gsize total = 0;
 
@@ -113,6 +134,61 @@ attend_job (gsize job, guint thread, gpointer user_data)
   tower->kernels->attention (&args);
 }
 
+/* Brings the keys and values of a head into the order of attend_head. */
+static void
+pack_head_job (gsize head, guint thread, gpointer user_data)
+{
+  const Tower *tower = user_data;
+  gsize hidden = tower->config->hidden_size;
+  VlmHead args = { 0 };
+
+  args.k = tower->qkv + hidden + head * tower->config->head_dim;
+  args.v = args.k + hidden;
+  args.k_stride = args.v_stride = 3 * hidden;
+  args.n_keys = tower->n;
+  args.head_dim = tower->config->head_dim;
+  tower->kernels->pack_head (tower->keys + head * head_floats (tower), &args);
+}
+
+static void
+attend_head_job (gsize job, guint thread, gpointer user_data)
+{
+  const Tower *tower = user_data;
+  gsize hidden = tower->config->hidden_size;
+  gsize n_blocks = (tower->n + HEAD_QUERY_BLOCK - 1) / HEAD_QUERY_BLOCK;
+  gsize head = job / n_blocks;
+  gsize first = job % n_blocks * HEAD_QUERY_BLOCK;
+  VlmHeadAttention args = { 0 };
+
+  args.head_dim = tower->config->head_dim;
+  args.out = tower->mixed + first * hidden + head * args.head_dim;
+  args.out_stride = hidden;
+  args.q = tower->qkv + first * 3 * hidden + head * args.head_dim;
+  args.q_stride = 3 * hidden;
+  args.n_queries = MIN (HEAD_QUERY_BLOCK, tower->n - first);
+  args.head = tower->keys + head * head_floats (tower);
+  args.n_keys = tower->n;
+  args.scale = 1.0f / sqrtf ((gfloat) args.head_dim);
+  tower->kernels->attend_head (&args);
+}
+
+/*
+ * mixed = attention of qkv. Where the products around it round what they multiply, so may this.
+ */
+static gboolean
+mix_values (Tower *tower, gboolean may_round)
+{
+  gsize n_heads = tower->config->n_heads;
+  gsize n_blocks = (tower->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
+  gsize n_wide_blocks = (tower->n + HEAD_QUERY_BLOCK - 1) / HEAD_QUERY_BLOCK;
+
+  if (may_round && tower->kernels->head_form != VLM_HEAD_NONE)
+    return vlm_team_run (tower->team, n_heads, pack_head_job, tower)
+        && vlm_team_run (tower->team, n_wide_blocks * n_heads, attend_head_job, tower);
+  return vlm_team_run (tower->team, n_key_panels (tower), pack_keys_job, tower)
+      && vlm_team_run (tower->team, n_blocks * n_heads, attend_job, tower);
+}
+
 /* y = addend + product */
 static gboolean
 multiply_add (
@@ -134,13 +210,11 @@ static gboolean
 attention (Tower *tower, const VlmVisionLayer *layer)
 {
   gsize hidden = tower->config->hidden_size;
-  gsize n_blocks = (tower->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
 
   return norm_inputs (tower, &layer->qkv, &layer->norm1, tower->x, tower->n)
       && vlm_matrix_multiply (layer->qkv.matrix, tower->team, tower->kernels, layer->qkv.bias,
           &tower->inputs, tower->qkv, 3 * hidden)
-      && vlm_team_run (tower->team, n_key_panels (tower), pack_keys_job, tower)
-      && vlm_team_run (tower->team, n_blocks * tower->config->n_heads, attend_job, tower)
+      && mix_values (tower, vlm_matrix_has_integers (layer->qkv.matrix))
       && vlm_inputs_rows (&tower->inputs, layer->out.matrix, tower->team, tower->kernels,
           tower->mixed, hidden, tower->n)
       && multiply_add (tower, &layer->out, &tower->inputs, tower->x, tower->x);

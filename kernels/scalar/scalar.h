@@ -21,6 +21,9 @@ void vlm_scalar_quantise_i8 (
 void vlm_scalar_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m,
     const VlmIntFormat *format, const void *w, size_t n, const float *bias);
 void vlm_scalar_attention (const VlmAttention *args);
+size_t vlm_scalar_head_bytes (size_t n_keys, size_t head_dim);
+void vlm_scalar_pack_head (void *packed, const VlmHead *head);
+void vlm_scalar_attend_head (const VlmHeadAttention *args);
 void vlm_scalar_rms_norm (float *y, const float *x, const float *w, size_t n, float eps);
 void vlm_scalar_layer_norm (
     float *y, const float *x, const float *w, const float *b, size_t n, float eps);

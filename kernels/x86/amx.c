@@ -13,6 +13,7 @@
 
 #include "avx512vnni.h"
 #include "amx-tiles.h"
+#include "head-amx.h"
 
 /* Four steps of 64. */
 #define INT_PIECE 256
@@ -435,4 +436,5 @@ void
 vlm_kernels_fill_amx (VlmKernels *kernels)
 {
   kernels->matmul_int = amx_matmul_int;
+  vlm_amx_fill_head (kernels);
 }

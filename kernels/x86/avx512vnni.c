@@ -4,6 +4,7 @@
 
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
+#include "kernels/simd/head.h"
 #include "kernels/simd/int-lanes.h"
 #include "kernels/simd/integer.h"
 
@@ -19,4 +20,5 @@ vlm_kernels_fill_avx512vnni (VlmKernels *kernels)
 {
   int_fill (kernels);
   kernels->matmul_int = vlm_avx512vnni_matmul_int;
+  head_fill (kernels);
 }

@@ -14,11 +14,23 @@
 /* The first factor of vpdpbusd is unsigned. */
 #define INT_BIAS 0x80
 
+/* Registers: 16 sums, 2 weights, the rest for broadcasts. */
+#define HEAD_ROWS 8
+#define HEAD_VECTORS 2
+
 /* Not the intrinsic: gcc 12 then keeps the sums of a tile on the stack. */
 vlm_always_inline vi
 vi_dot (vi sum, vi w, va x, int lane)
 {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(vi_broadcast (x + 4 * lane)));
+  return sum;
+}
+
+/* Adds the products of both halves of each lane of pairs and of the two numbers. */
+vlm_always_inline vi
+vi_dot_pair (vi sum, vi pairs, const int16_t *two)
+{
+  __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(pairs), "v"(vi_broadcast ((const int8_t *) two)));
   return sum;
 }
 

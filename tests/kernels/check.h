@@ -52,6 +52,7 @@ void check_matmul_int_any (const VlmKernels *kernels);
 void check_matmul_int_long (const VlmKernels *kernels);
 void check_matmul_int_tall (const VlmKernels *kernels);
 void check_attention (const VlmKernels *kernels);
+void check_attend_head (const VlmKernels *kernels);
 void check_rms_norm (const VlmKernels *kernels);
 void check_layer_norm (const VlmKernels *kernels);
 void check_gelu_tanh (const VlmKernels *kernels);

@@ -161,6 +161,7 @@ static const struct
   ENTRY_TOO (matmul_int, long),
   ENTRY_TOO (matmul_int, tall),
   ENTRY (attention),
+  ENTRY (attend_head),
   ENTRY (rms_norm),
   ENTRY (layer_norm),
   ENTRY (gelu_tanh),

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What all tiles of queries over a packed head have: how they begin and end, and 2^x. */
+
+#ifndef VLM_KERNELS_SIMD_HEAD_QUERIES_H
+#define VLM_KERNELS_SIMD_HEAD_QUERIES_H
+
+#include "head-pack.h"
+
+#define HEAD_COLUMNS (HEAD_VECTORS * VF_LANES)
+
+/* Queries that are asked for with each block of keys. */
+#define HEAD_PREFETCH 8
+
+typedef float HeadRow[HEAD_COLUMNS];
+typedef int32_t HeadWords[HEAD_COLUMNS];
+
+typedef struct
+{
+  HeadWords q[HEAD_MAX_DIM / 4]; /* four values of d in each word, plus HEAD_BIAS */
+  HeadRow q_scale;
+  HeadRow scores[HEAD_BLOCK];
+  HeadWords p[HEAD_BLOCK / 2]; /* weights, two keys in each word or what the level wants */
+  HeadRow out[HEAD_MAX_DIM];   /* sum of p * value, before the scales of the values */
+  HeadRow max, sum;
+  HeadRow most;         /* the largest score of the block */
+  HeadRow older, newer; /* what earlier sums, and those of the block, are multiplied by */
+} __attribute__ ((aligned (64))) HeadTile;
+
+/* size * 2^x for x <= 0; size is a power of two */
+vlm_always_inline vf
+head_exp2 (vf x, float size)
+{
+  vf n, r, y;
+
+  x = vf_max (x, vf_set1 (-126));
+  n = vf_round (x);
+  r = vf_sub (x, n);
+  y = vf_fma (vf_set1 (HEAD_EXP2_3 * size), r, vf_set1 (HEAD_EXP2_2 * size));
+  y = vf_fma (y, r, vf_set1 (HEAD_EXP2_1 * size));
+  y = vf_fma (y, r, vf_set1 (size));
+  return vf_scale2 (y, n);
+}
+
+/* Asks for what the n queries from number first on read and write, or for those of them there are. */
+static void
+head_prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
+{
+  size_t i;
+
+  for (i = first; i < first + n && i < args->n_queries; i++) {
+    head_prefetch (args->q + i * args->q_stride, args->head_dim);
+    head_prefetch (args->out + i * args->out_stride, args->head_dim);
+  }
+}
+
+/* Rounds n queries; the columns after them are as the first. */
+static void
+head_begin (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first,
+    size_t n, size_t vectors)
+{
+  const vf factor = vf_set1 (args->scale * HEAD_LOG2_E);
+  const size_t words = arrays->padded_dim / 4;
+  size_t i, d, v;
+
+  for (i = 0; i < vectors * VF_LANES; i++) {
+    const float *q = args->q + (first + (i < n ? i : 0)) * args->q_stride;
+    int8_t rounded[HEAD_MAX_DIM] = { 0 };
+    float row[HEAD_MAX_DIM];
+    int32_t sum, word;
+
+    for (d = 0; d < args->head_dim; d += VF_LANES)
+      store_rest (row, vf_mul (load_rest (q, d, args->head_dim), factor), d, args->head_dim);
+    simd_quantise_i8 (rounded, tile->q_scale + i, &sum, row, args->head_dim, HEAD_MAX_DIM);
+    for (d = 0; d < words; d++) {
+      memcpy (&word, rounded + 4 * d, 4);
+      tile->q[d][i] = word ^ (int32_t) (HEAD_BIAS * 0x01010101u);
+    }
+  }
+
+  for (v = 0; v < vectors; v++) {
+    vf_store (tile->max + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
+    vf_store (tile->sum + v * VF_LANES, vf_zero ());
+    for (d = 0; d < args->head_dim; d++)
+      vf_store (tile->out[d] + v * VF_LANES, vf_zero ());
+  }
+}
+
+static void
+head_finish (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first,
+    size_t n, size_t vectors)
+{
+  size_t i, d, v;
+
+  for (v = 0; v < vectors; v++) {
+    const vf inverse = vf_div (vf_set1 (1), vf_load (tile->sum + v * VF_LANES));
+
+    for (d = 0; d < arrays->dim; d++) {
+      float *out = tile->out[d] + v * VF_LANES;
+
+      vf_store (out,
+          vf_fma (vf_mul (vf_load (out), inverse), vf_set1 (arrays->v_scale[d]),
+              vf_set1 (arrays->v_mean[d])));
+    }
+  }
+  for (i = 0; i < n; i++) {
+    float *out = args->out + (first + i) * args->out_stride;
+
+    for (d = 0; d < arrays->dim; d++)
+      out[d] = tile->out[d][i];
+  }
+}
+
+#endif

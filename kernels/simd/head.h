@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Attention with packed heads in integers, kernels.h says what it computes. Queries are the lanes of
+ * registers, HEAD_VECTORS of them in a tile; keys and values are broadcast. So a maximum or a sum
+ * over keys never crosses lanes, and what is packed are plain rows.
+ *
+ * A tile of queries passes over all keys, a block at a time: scores of a block, with their maximum;
+ * weights of 14 bits, two keys in a lane; sums of products with values, HEAD_ROWS values of d at once.
+ */
+
+#ifndef VLM_KERNELS_SIMD_HEAD_H
+#define VLM_KERNELS_SIMD_HEAD_H
+
+#define HEAD_BIAS INT_BIAS
+
+#include "head-queries.h"
+
+static size_t
+simd_head_bytes (size_t n_keys, size_t head_dim)
+{
+  return 2 * (n_keys + head_dim) * sizeof (float)
+      + (n_keys + n_keys % 2) * head_dim * sizeof (int16_t) + n_keys * vlm_padded_k (head_dim);
+}
+
+/* Values are [dim / HEAD_ROWS][ceil (n_keys / 2)][HEAD_ROWS][2], zero after the last key. */
+static HeadArrays
+head_find_arrays (const void *packed, size_t n_keys, size_t head_dim)
+{
+  HeadArrays arrays = { .dim = head_dim, .padded_dim = vlm_padded_k (head_dim) };
+  int16_t *values;
+
+  arrays.k_scale = (float *) packed;
+  arrays.k_start = (int32_t *) (arrays.k_scale + n_keys);
+  arrays.v_scale = (float *) (arrays.k_start + n_keys);
+  arrays.v_mean = arrays.v_scale + head_dim;
+  arrays.values = values = (int16_t *) (arrays.v_mean + head_dim);
+  arrays.keys = (int8_t *) (values + (n_keys + n_keys % 2) * head_dim);
+  return arrays;
+}
+
+static void
+head_pack_values (const HeadArrays *arrays, const VlmHead *head)
+{
+  const size_t dim = head->head_dim, n_pairs = (head->n_keys + 1) / 2;
+  float inverse[HEAD_MAX_DIM] = { 0 };
+  int16_t pairs[HEAD_MAX_DIM][2];
+  HeadColumns columns;
+  size_t j, d;
+
+  head_look_at_columns (&columns, head->v, head->v_stride, head->n_keys, dim);
+  head_scale_values (arrays, inverse, &columns);
+  for (j = 0; j < n_pairs; j++) {
+    const float *row = head->v + 2 * j * head->v_stride;
+
+    for (d = 0; d < dim; d += VF_LANES) {
+      vi even = head_round_values (row, columns.mean, inverse, d, dim), odd = vi_set1 (0);
+
+      if (2 * j + 1 < head->n_keys)
+        odd = head_round_values (row + head->v_stride, columns.mean, inverse, d, dim);
+      vi_store_pairs (pairs[d], even, odd);
+    }
+    for (d = 0; d < dim; d += HEAD_ROWS)
+      memcpy ((int16_t *) arrays->values + 2 * (d * n_pairs + j * HEAD_ROWS), pairs[d],
+          HEAD_ROWS * sizeof pairs[0]);
+  }
+}
+
+static void
+simd_pack_head (void *packed, const VlmHead *head)
+{
+  const HeadArrays arrays = head_find_arrays (packed, head->n_keys, head->head_dim);
+
+  head_pack_keys (&arrays, head);
+  head_pack_values (&arrays, head);
+}
+
+typedef vi HeadSums[HEAD_ROWS][HEAD_VECTORS];
+
+vlm_always_inline vi
+head_load_words (const int32_t *words, size_t v)
+{
+  return vi_load ((const uint8_t *) words + v * sizeof (vi));
+}
+
+/* Scores of rows keys from key number first on, of which row first_row of the block is the first. */
+vlm_always_inline void
+head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row, size_t rows,
+    size_t vectors)
+{
+  const size_t dim = arrays->padded_dim;
+  const int8_t *keys = arrays->keys + first * dim;
+  HeadSums sum;
+  vi q[HEAD_VECTORS];
+  va x[HEAD_ROWS];
+  size_t r, v, d;
+  int lane;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++) {
+    VLM_UNROLL
+    for (v = 0; v < vectors; v++)
+      sum[r][v] = vi_set1 (arrays->k_start[first + r]);
+  }
+
+  for (d = 0; d < dim; d += VLM_K_STEP) {
+    VLM_UNROLL
+    for (r = 0; r < rows; r++)
+      x[r] = va_load (keys + r * dim + d);
+    VLM_UNROLL
+    for (lane = 0; lane < 4; lane++) {
+      VLM_UNROLL
+      for (v = 0; v < vectors; v++)
+        q[v] = head_load_words (tile->q[d / 4 + (size_t) lane], v);
+      VLM_UNROLL
+      for (r = 0; r < rows; r++) {
+        VLM_UNROLL
+        for (v = 0; v < vectors; v++)
+          sum[r][v] = vi_dot (sum[r][v], q[v], x[r], lane);
+      }
+      VLM_KEEP_ORDER ();
+    }
+  }
+
+  VLM_UNROLL
+  for (v = 0; v < vectors; v++) {
+    vf most = vf_load (tile->most + v * VF_LANES);
+
+    VLM_UNROLL
+    for (r = 0; r < rows; r++) {
+      vf score = vf_mul (vi_to_vf (sum[r][v]), vf_set1 (arrays->k_scale[first + r]));
+
+      vf_store (tile->scores[first_row + r] + v * VF_LANES, score);
+      most = vf_max (score, most);
+    }
+    vf_store (tile->most + v * VF_LANES, most);
+  }
+}
+
+/* out = out * older + sum * newer for HEAD_ROWS values of d from d on, whose first pair is given */
+vlm_always_inline void
+head_add_values (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d, size_t vectors)
+{
+  HeadSums sum;
+  vi p[HEAD_VECTORS];
+  size_t r, v, j;
+
+  VLM_UNROLL
+  for (r = 0; r < HEAD_ROWS; r++) {
+    VLM_UNROLL
+    for (v = 0; v < vectors; v++)
+      sum[r][v] = vi_set1 (0);
+  }
+
+  for (j = 0; j < n_pairs; j++) {
+    VLM_UNROLL
+    for (v = 0; v < vectors; v++)
+      p[v] = head_load_words (tile->p[j], v);
+    VLM_UNROLL
+    for (r = 0; r < HEAD_ROWS; r++) {
+      VLM_UNROLL
+      for (v = 0; v < vectors; v++)
+        sum[r][v] = vi_dot_pair (sum[r][v], p[v], values + 2 * r);
+    }
+    values += 2 * HEAD_ROWS;
+    VLM_KEEP_ORDER ();
+  }
+
+  VLM_UNROLL
+  for (v = 0; v < vectors; v++) {
+    vf older = vf_load (tile->older + v * VF_LANES), newer = vf_load (tile->newer + v * VF_LANES);
+
+    VLM_UNROLL
+    for (r = 0; r < HEAD_ROWS; r++) {
+      float *out = tile->out[d + r] + v * VF_LANES;
+
+      vf_store (out, vf_fma (vf_load (out), older, vf_mul (vi_to_vf (sum[r][v]), newer)));
+    }
+  }
+}
+
+#define DEFINE_HEAD_TILES(name, vectors)                                                           \
+  static __attribute__ ((noinline)) void head_score_tile_##name (                                  \
+      HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row)                    \
+  {                                                                                                \
+    head_score (tile, arrays, first, first_row, HEAD_ROWS, vectors);                               \
+  }                                                                                                \
+                                                                                                   \
+  static __attribute__ ((noinline)) void head_score_tile_one_##name (                              \
+      HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row)                    \
+  {                                                                                                \
+    head_score (tile, arrays, first, first_row, 1, vectors);                                       \
+  }                                                                                                \
+                                                                                                   \
+  static __attribute__ ((noinline)) void head_value_tile_##name (                                  \
+      HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d)                             \
+  {                                                                                                \
+    head_add_values (tile, values, n_pairs, d, vectors);                                           \
+  }
+
+DEFINE_HEAD_TILES (wide, HEAD_VECTORS)
+DEFINE_HEAD_TILES (narrow, 1)
+
+/* The weight of the key in row j, for the queries of vector v. */
+vlm_always_inline vi
+head_weight (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
+{
+  vf score = vf_load (tile->scores[j] + v * VF_LANES);
+
+  return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
+}
+
+/* Makes weights of the n scores of a block. */
+vlm_always_inline void
+head_soften (HeadTile *tile, size_t n, size_t v)
+{
+  static const int16_t ones[2] = { 1, 1 };
+  const size_t at = v * VF_LANES;
+  const vf q_scale = vf_load (tile->q_scale + at), most = vf_load (tile->most + at);
+  vf before = vf_load (tile->max + at), max = vf_max (before, most), older, newer;
+  vi sum = vi_set1 (0);
+  size_t j;
+
+  for (j = 0; j < n; j += 2) {
+    vi p = head_weight (tile, j, v, most, q_scale);
+    vi next = j + 1 < n ? head_weight (tile, j + 1, v, most, q_scale) : vi_set1 (0);
+
+    p = vi_pair (p, next);
+    sum = vi_dot_pair (sum, p, ones);
+    vi_store ((uint8_t *) tile->p[j / 2] + v * sizeof (vi), p);
+  }
+
+  older = head_exp2 (vf_mul (vf_sub (before, max), q_scale), 1);
+  newer = head_exp2 (vf_mul (vf_sub (most, max), q_scale), 1);
+  vf_store (tile->max + at, max);
+  vf_store (tile->older + at, older);
+  vf_store (tile->newer + at, newer);
+  vf_store (
+      tile->sum + at, vf_fma (vf_load (tile->sum + at), older, vf_mul (vi_to_vf (sum), newer)));
+}
+
+/* Takes n of n_keys keys, those from key number first on, into the tile. */
+static void
+head_absorb (
+    HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, size_t n_keys, size_t vectors)
+{
+  const int is_wide = vectors == HEAD_VECTORS;
+  const size_t n_pairs = (n_keys + 1) / 2;
+  const int16_t *values = (const int16_t *) arrays->values + first * HEAD_ROWS;
+  size_t j, d, v;
+
+  for (v = 0; v < vectors; v++)
+    vf_store (tile->most + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
+  for (j = 0; j + HEAD_ROWS <= n; j += HEAD_ROWS)
+    (is_wide ? head_score_tile_wide : head_score_tile_narrow) (tile, arrays, first + j, j);
+  for (; j < n; j++)
+    (is_wide ? head_score_tile_one_wide : head_score_tile_one_narrow) (tile, arrays, first + j, j);
+
+  for (v = 0; v < vectors; v++)
+    head_soften (tile, n, v);
+
+  for (d = 0; d < arrays->dim; d += HEAD_ROWS)
+    (is_wide ? head_value_tile_wide : head_value_tile_narrow) (
+        tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
+}
+
+static void
+simd_attend_head (const VlmHeadAttention *args)
+{
+  const HeadArrays arrays = head_find_arrays (args->head, args->n_keys, args->head_dim);
+  HeadTile tile;
+  size_t first, n, key;
+
+  for (first = 0; first < args->n_queries; first += n) {
+    const size_t left = args->n_queries - first;
+    const size_t vectors = left > VF_LANES ? HEAD_VECTORS : 1;
+
+    n = left < vectors * VF_LANES ? left : vectors * VF_LANES;
+    if (first == 0)
+      head_prefetch_queries (args, 0, n);
+    head_begin (&tile, &arrays, args, first, n, vectors);
+    for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
+      const size_t left_keys = args->n_keys - key;
+
+      /* Some of the next tile while this one is computed. */
+      if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
+        head_prefetch_queries (args, first + n + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
+      head_absorb (&tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK,
+          args->n_keys, vectors);
+    }
+    head_finish (&tile, &arrays, args, first, n, vectors);
+  }
+}
+
+static void
+head_fill (VlmKernels *kernels)
+{
+  kernels->head_form = VLM_HEAD_INTEGERS;
+  kernels->head_bytes = simd_head_bytes;
+  kernels->pack_head = simd_pack_head;
+  kernels->attend_head = simd_attend_head;
+}
+
+#endif

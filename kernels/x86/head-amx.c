@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Attention with packed heads in tiles of AMX, to the same bits as other levels. Scores are one
+ * product of tiles. Weights of 14 and values of 12 bits are split into two digits of 7 bits each, and
+ * four products of tiles add up in three sums: of high digits, of low ones, and of the mixed ones.
+ */
+
+#include "head-amx.h"
+
+#include "amx-tiles.h"
+#include "int-avx512vnni.h"
+
+#undef HEAD_VECTORS
+#define HEAD_VECTORS 2
+#define HEAD_BIAS 0
+
+#include "kernels/simd/head-queries.h"
+
+#define TILE_BYTES 1024
+
+/* Bytes of a row of a tile: values of d for scores, keys for values. */
+#define STEP 64
+
+/* Bits of a digit. */
+#define DIGIT 7
+
+#define COLUMN_BYTES (4 * HEAD_COLUMNS)
+
+/* Weights of the block: quads of keys, a byte each. */
+#define QUADS (HEAD_BLOCK / 4)
+
+/* Sums of 16 values of d for the queries of a vector: high, mixed, low. */
+typedef int32_t Sums[HEAD_VECTORS][3][AMX_ROWS][AMX_COLUMNS];
+
+static const uint8_t zeros[TILE_BYTES] __attribute__ ((aligned (64)));
+
+static size_t
+round_up (size_t n, size_t step)
+{
+  return (n + step - 1) / step * step;
+}
+
+static size_t
+amx_head_bytes (size_t n_keys, size_t head_dim)
+{
+  return (n_keys + 2 * head_dim) * sizeof (float)
+      + round_up (n_keys, 2 * AMX_ROWS) * round_up (head_dim, STEP)
+      + 2 * round_up (n_keys, STEP) * round_up (head_dim, AMX_ROWS);
+}
+
+/*
+ * Keys are zero after the last one, up to a multiple of 32. Values are, for each 64 keys and each 16
+ * values of d, a tile of high digits and one of low ones: rows of d, a byte for each key.
+ */
+static HeadArrays
+find_arrays (const void *packed, size_t n_keys, size_t head_dim)
+{
+  HeadArrays arrays = { .dim = head_dim, .padded_dim = round_up (head_dim, STEP) };
+
+  arrays.k_scale = (float *) packed;
+  arrays.v_scale = arrays.k_scale + n_keys;
+  arrays.v_mean = arrays.v_scale + head_dim;
+  arrays.keys = (int8_t *) (arrays.v_mean + head_dim);
+  arrays.values = arrays.keys + round_up (n_keys, 2 * AMX_ROWS) * arrays.padded_dim;
+  return arrays;
+}
+
+/* The tiles of key number first, a multiple of 64, and of d on. */
+static uint8_t *
+value_tiles (const HeadArrays *arrays, size_t first, size_t d)
+{
+  size_t n_groups = (arrays->dim + AMX_ROWS - 1) / AMX_ROWS;
+
+  return (uint8_t *) arrays->values
+      + (first / STEP * n_groups + d / AMX_ROWS) * (size_t) (2 * TILE_BYTES);
+}
+
+/* Digits of VF_LANES values: value = 128 * high + low, low in -64 .. 63. */
+vlm_always_inline void
+split_digits (vi value, vi *high, vi *low)
+{
+  *high = _mm512_srai_epi32 (_mm512_add_epi32 (value, vi_set1 (64)), DIGIT);
+  *low = _mm512_sub_epi32 (value, _mm512_slli_epi32 (*high, DIGIT));
+}
+
+/* Adds the byte of key number lane of four to a word. */
+vlm_always_inline vi
+add_byte (vi word, vi byte, unsigned lane)
+{
+  return vi_or (word, _mm512_slli_epi32 (_mm512_and_si512 (byte, vi_set1 (255)), 8 * lane));
+}
+
+/* Four keys from key number j on, of values of d from d on, as far as there are any. */
+static void
+pack_quad (const HeadArrays *arrays, const VlmHead *head, const HeadColumns *columns,
+    const float *inverse, size_t j, size_t d)
+{
+  int32_t words[2][AMX_ROWS];
+  vi all_high = vi_set1 (0), all_low = vi_set1 (0);
+  uint8_t *tiles = value_tiles (arrays, j / STEP * STEP, d) + j % STEP;
+  size_t lane, r;
+
+  for (lane = 0; lane < 4 && j + lane < head->n_keys; lane++) {
+    const float *row = head->v + (j + lane) * head->v_stride;
+    vi high, low;
+
+    split_digits (head_round_values (row, columns->mean, inverse, d, head->head_dim), &high, &low);
+    all_high = add_byte (all_high, high, (unsigned) lane);
+    all_low = add_byte (all_low, low, (unsigned) lane);
+  }
+  vi_store ((uint8_t *) words[0], all_high);
+  vi_store ((uint8_t *) words[1], all_low);
+  for (r = 0; r < AMX_ROWS; r++) {
+    memcpy (tiles + r * STEP, &words[0][r], 4);
+    memcpy (tiles + TILE_BYTES + r * STEP, &words[1][r], 4);
+  }
+}
+
+static void
+pack_values (const HeadArrays *arrays, const VlmHead *head)
+{
+  float inverse[HEAD_MAX_DIM] = { 0 };
+  HeadColumns columns;
+  size_t j, d;
+
+  head_look_at_columns (&columns, head->v, head->v_stride, head->n_keys, head->head_dim);
+  head_scale_values (arrays, inverse, &columns);
+  for (j = 0; j < round_up (head->n_keys, STEP); j += 4) {
+    for (d = 0; d < head->head_dim; d += AMX_ROWS)
+      pack_quad (arrays, head, &columns, inverse, j, d);
+  }
+}
+
+static void
+amx_pack_head (void *packed, const VlmHead *head)
+{
+  const HeadArrays arrays = find_arrays (packed, head->n_keys, head->head_dim);
+  const size_t rows = round_up (head->n_keys, 2 * AMX_ROWS);
+
+  memset (arrays.keys, 0, rows * arrays.padded_dim);
+  head_pack_keys (&arrays, head);
+  pack_values (&arrays, head);
+}
+
+#define LOAD_QUERIES(d)                                                                            \
+  AMX_LOAD (6, tile->q[(d) / 4], 0, COLUMN_BYTES);                                                 \
+  AMX_LOAD (7, tile->q[(d) / 4], STEP, COLUMN_BYTES);
+
+/* Integer products of 32 keys with all queries of the tile, in place of row and following. */
+vlm_always_inline void
+score_keys (HeadTile *tile, const int8_t *keys, size_t dim, size_t row, int is_one_step)
+{
+  size_t d;
+
+  AMX_LOAD (0, zeros, 0, STEP);
+  AMX_LOAD (1, zeros, 0, STEP);
+  AMX_LOAD (2, zeros, 0, STEP);
+  AMX_LOAD (3, zeros, 0, STEP);
+  for (d = 0; d < dim; d += STEP) {
+    AMX_LOAD (4, keys + d, 0, dim);
+    AMX_LOAD (5, keys + AMX_ROWS * dim + d, 0, dim);
+    if (!is_one_step) {
+      LOAD_QUERIES (d)
+    }
+    AMX_MULTIPLY (0, 4, 6);
+    AMX_MULTIPLY (1, 4, 7);
+    AMX_MULTIPLY (2, 5, 6);
+    AMX_MULTIPLY (3, 5, 7);
+  }
+  AMX_STORE (0, tile->scores[row], 0, COLUMN_BYTES);
+  AMX_STORE (1, tile->scores[row], STEP, COLUMN_BYTES);
+  AMX_STORE (2, tile->scores[row + AMX_ROWS], 0, COLUMN_BYTES);
+  AMX_STORE (3, tile->scores[row + AMX_ROWS], STEP, COLUMN_BYTES);
+}
+
+static __attribute__ ((noinline)) void
+score_tile_short (HeadTile *tile, const int8_t *keys, size_t n)
+{
+  size_t j;
+
+  LOAD_QUERIES (0)
+  for (j = 0; j < n; j += 2 * AMX_ROWS)
+    score_keys (tile, keys + j * STEP, STEP, j, 1);
+}
+
+static __attribute__ ((noinline)) void
+score_tile_long (HeadTile *tile, const int8_t *keys, size_t n, size_t dim)
+{
+  size_t j;
+
+  for (j = 0; j < n; j += 2 * AMX_ROWS)
+    score_keys (tile, keys + j * dim, dim, j, 0);
+}
+
+/* Makes floats of the n integers that scores are; after them come as many as steps of tiles take,
+ * which no weight is left of. */
+static vf
+scale_scores (HeadTile *tile, const float *k_scale, size_t n, size_t v)
+{
+  vf most = vf_set1 (HEAD_NO_MAX);
+  size_t j;
+
+  for (j = 0; j < n; j++) {
+    float *scores = tile->scores[j] + v * VF_LANES;
+    vf score = vf_mul (vi_to_vf (vi_load ((const uint8_t *) scores)), vf_set1 (k_scale[j]));
+
+    vf_store (scores, score);
+    most = vf_max (score, most);
+  }
+  for (; j % STEP != 0; j++)
+    vf_store (tile->scores[j] + v * VF_LANES, vf_set1 (-INFINITY));
+  return most;
+}
+
+/* The weight of the key in row j. */
+vlm_always_inline vi
+weigh (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
+{
+  vf score = vf_load (tile->scores[j] + v * VF_LANES);
+
+  return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
+}
+
+/* Low digits of two times two weights, the second two in the odd bytes. */
+vlm_always_inline vi
+low_digits (vi even, vi odd)
+{
+  vi both =
+      _mm512_ternarylogic_epi32 (_mm512_set1_epi16 (255), even, _mm512_slli_epi16 (odd, 8), 0xca);
+
+  return _mm512_and_si512 (both, _mm512_set1_epi8 (127));
+}
+
+vlm_always_inline vi
+high_digits (vi even, vi odd)
+{
+  return _mm512_ternarylogic_epi32 (_mm512_set1_epi16 (255), _mm512_srli_epi16 (even, DIGIT),
+      _mm512_slli_epi16 (odd, 8 - DIGIT), 0xca);
+}
+
+/* Makes weights of the n scores of a block. */
+vlm_always_inline void
+soften (HeadTile *tile, const float *k_scale, size_t n, size_t v)
+{
+  static const int16_t ones[2] = { 1, 1 };
+  const size_t at = v * VF_LANES;
+  const vf q_scale = vf_load (tile->q_scale + at), most = scale_scores (tile, k_scale, n, v);
+  vf before = vf_load (tile->max + at), max = vf_max (before, most), older, newer;
+  vi sum = vi_set1 (0);
+  size_t j;
+
+  for (j = 0; j < round_up (n, STEP); j += 4) {
+    vi even = vi_pair (weigh (tile, j, v, most, q_scale), weigh (tile, j + 2, v, most, q_scale));
+    vi odd = vi_pair (weigh (tile, j + 1, v, most, q_scale), weigh (tile, j + 3, v, most, q_scale));
+
+    sum = vi_dot_pair (vi_dot_pair (sum, even, ones), odd, ones);
+    vi_store ((uint8_t *) (tile->p[j / 4] + at), high_digits (even, odd));
+    vi_store ((uint8_t *) (tile->p[QUADS + j / 4] + at), low_digits (even, odd));
+  }
+
+  older = head_exp2 (vf_mul (vf_sub (before, max), q_scale), 1);
+  newer = head_exp2 (vf_mul (vf_sub (most, max), q_scale), 1);
+  vf_store (tile->max + at, max);
+  vf_store (tile->older + at, older);
+  vf_store (tile->newer + at, newer);
+  vf_store (
+      tile->sum + at, vf_fma (vf_load (tile->sum + at), older, vf_mul (vi_to_vf (sum), newer)));
+}
+
+/* Sums of products of the weights of n keys and 16 values of d. */
+static __attribute__ ((noinline)) void
+value_tile_sums (const HeadTile *tile, Sums *sums, const uint8_t *values, size_t stride, size_t n)
+{
+  size_t j;
+
+  AMX_LOAD (0, zeros, 0, STEP);
+  AMX_LOAD (1, zeros, 0, STEP);
+  AMX_LOAD (2, zeros, 0, STEP);
+  AMX_LOAD (3, zeros, 0, STEP);
+  AMX_LOAD (4, zeros, 0, STEP);
+  AMX_LOAD (5, zeros, 0, STEP);
+  for (j = 0; j < n; j += STEP) {
+    const HeadWords *high = tile->p + j / 4, *low = high + QUADS;
+
+    AMX_LOAD (6, values, 0, STEP);
+    AMX_LOAD (7, high, 0, COLUMN_BYTES);
+    AMX_MULTIPLY (0, 6, 7);
+    AMX_LOAD (7, high, STEP, COLUMN_BYTES);
+    AMX_MULTIPLY (3, 6, 7);
+    AMX_LOAD (7, low, 0, COLUMN_BYTES);
+    AMX_MULTIPLY (1, 6, 7);
+    AMX_LOAD (7, low, STEP, COLUMN_BYTES);
+    AMX_MULTIPLY (4, 6, 7);
+    AMX_LOAD (6, values, TILE_BYTES, STEP);
+    AMX_MULTIPLY (5, 6, 7);
+    AMX_LOAD (7, low, 0, COLUMN_BYTES);
+    AMX_MULTIPLY (2, 6, 7);
+    AMX_LOAD (7, high, 0, COLUMN_BYTES);
+    AMX_MULTIPLY (1, 6, 7);
+    AMX_LOAD (7, high, STEP, COLUMN_BYTES);
+    AMX_MULTIPLY (4, 6, 7);
+    values += stride;
+  }
+  AMX_STORE (0, sums, 0, STEP);
+  AMX_STORE (1, sums, TILE_BYTES, STEP);
+  AMX_STORE (2, sums, 2 * TILE_BYTES, STEP);
+  AMX_STORE (3, sums, 3 * TILE_BYTES, STEP);
+  AMX_STORE (4, sums, 4 * TILE_BYTES, STEP);
+  AMX_STORE (5, sums, 5 * TILE_BYTES, STEP);
+}
+
+/* out = out * older + sum * newer for 16 values of d from d on */
+static void
+add_sums (HeadTile *tile, const Sums *sums, size_t d)
+{
+  size_t r, v;
+
+  for (v = 0; v < HEAD_VECTORS; v++) {
+    const vf older = vf_load (tile->older + v * VF_LANES);
+    const vf newer = vf_load (tile->newer + v * VF_LANES);
+
+    for (r = 0; r < AMX_ROWS; r++) {
+      float *out = tile->out[d + r] + v * VF_LANES;
+      vi sum = vi_load ((const uint8_t *) (*sums)[v][0][r]);
+
+      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) (*sums)[v][1][r]));
+      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) (*sums)[v][2][r]));
+      vf_store (out, vf_fma (vf_load (out), older, vf_mul (vi_to_vf (sum), newer)));
+    }
+  }
+}
+
+/* Takes n keys from key number first on into the tile. */
+static void
+absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
+{
+  const int8_t *keys = arrays->keys + first * arrays->padded_dim;
+  const size_t stride = (size_t) (value_tiles (arrays, STEP, 0) - value_tiles (arrays, 0, 0));
+  Sums sums __attribute__ ((aligned (64)));
+  size_t d, v;
+
+  if (arrays->padded_dim == STEP)
+    score_tile_short (tile, keys, n);
+  else
+    score_tile_long (tile, keys, n, arrays->padded_dim);
+  for (v = 0; v < HEAD_VECTORS; v++)
+    soften (tile, arrays->k_scale + first, n, v);
+  for (d = 0; d < arrays->dim; d += AMX_ROWS) {
+    value_tile_sums (tile, &sums, value_tiles (arrays, first, d), stride, n);
+    add_sums (tile, &sums, d);
+  }
+}
+
+static void
+configure (void)
+{
+  AmxConfig config = { .palette = 1 };
+  int tile;
+
+  for (tile = 0; tile < 8; tile++) {
+    config.row_bytes[tile] = STEP;
+    config.rows[tile] = AMX_ROWS;
+  }
+  AMX_CONFIGURE (&config);
+}
+
+static void
+amx_attend_head (const VlmHeadAttention *args)
+{
+  const HeadArrays arrays = find_arrays (args->head, args->n_keys, args->head_dim);
+  HeadTile tile;
+  size_t first, n, key;
+
+  configure ();
+  for (first = 0; first < args->n_queries; first += n) {
+    const size_t left = args->n_queries - first;
+
+    n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
+    if (first == 0)
+      head_prefetch_queries (args, 0, n);
+    head_begin (&tile, &arrays, args, first, n, HEAD_VECTORS);
+    for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
+      const size_t left_keys = args->n_keys - key;
+
+      if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
+        head_prefetch_queries (args, first + n + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
+      absorb (&tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK);
+    }
+    head_finish (&tile, &arrays, args, first, n, HEAD_VECTORS);
+  }
+  AMX_RELEASE ();
+}
+
+void
+vlm_amx_fill_head (VlmKernels *kernels)
+{
+  kernels->head_form = VLM_HEAD_INTEGERS;
+  kernels->head_bytes = amx_head_bytes;
+  kernels->pack_head = amx_pack_head;
+  kernels->attend_head = amx_attend_head;
+}

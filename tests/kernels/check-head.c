@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Attention with packed heads: bit by bit what scalar/head.c makes of the same inputs, and both of
+ * them as near to double precision as kernels.h says.
+ */
+
+#include "check.h"
+
+#include "kernels/scalar/scalar.h"
+
+#define MAX_DIM 256
+#define MAX_KEYS 700
+#define BLOCK 128
+
+enum
+{
+  SLOT_Q,
+  SLOT_K,
+  SLOT_V,
+  SLOT_HEAD,
+  SLOT_OUT,
+  SLOT_PLAIN_HEAD,
+  SLOT_PLAIN,
+  SLOT_AGAIN
+};
+
+/* What the inputs are like. */
+typedef enum
+{
+  RANDOM,
+  PEAKY,   /* one key far above the others, for every query */
+  FLAT,    /* all scores are equal */
+  SINK,    /* one key is above the others, but they have half of the weight together */
+  HEAVY,   /* a few channels of everything are much larger than the rest */
+  FAR,     /* all keys and values lie far from zero */
+  NOTHING, /* zeros */
+  RISING,  /* every block has a larger score than those before */
+  N_KINDS
+} Kind;
+
+typedef struct
+{
+  VlmHead head;
+  VlmHeadAttention args;
+  Kind kind;
+} Case;
+
+/* The inputs as double precision has them: means taken out. */
+typedef struct
+{
+  double k_mean[MAX_DIM], v_mean[MAX_DIM], v_size[MAX_DIM], v_most;
+} Centre;
+
+static double
+channel_size (Kind kind, size_t d)
+{
+  return kind == HEAVY && d % 17 == 3 ? 30 : 1;
+}
+
+static float
+random_key (const Case *c, size_t j, size_t d)
+{
+  double x = check_uniform (-1, 1) * channel_size (c->kind, d);
+
+  switch (c->kind) {
+    case PEAKY:
+      return (float) (j == c->head.n_keys / 2 ? 6 : x);
+    case SINK:
+      return (float) (x * 0.01 + (j == c->head.n_keys / 2 ? 1 : 0));
+    case FLAT:
+      return 0.25f;
+    case FAR:
+      return (float) (x + 100);
+    case NOTHING:
+      return 0;
+    case RISING:
+      return (float) (x * 0.1 + (double) j / 64);
+    default:
+      return (float) x;
+  }
+}
+
+static void
+fill (Case *c)
+{
+  const size_t dim = c->head.head_dim;
+  float *q, *k, *v;
+  size_t i, d;
+
+  c->args.q_stride = dim + check_below (3) * 5;
+  c->args.out_stride = dim + check_below (3) * 7;
+  c->head.k_stride = dim + check_below (3) * 11;
+  c->head.v_stride = dim + check_below (3) * 3;
+  q = check_slot (SLOT_Q, ((c->args.n_queries - 1) * c->args.q_stride + dim) * sizeof (float));
+  k = check_slot (SLOT_K, ((c->head.n_keys - 1) * c->head.k_stride + dim) * sizeof (float));
+  v = check_slot (SLOT_V, ((c->head.n_keys - 1) * c->head.v_stride + dim) * sizeof (float));
+
+  for (i = 0; i < c->args.n_queries; i++) {
+    int is_positive = c->kind == PEAKY || c->kind == SINK || c->kind == RISING;
+
+    for (d = 0; d < dim; d++)
+      q[i * c->args.q_stride + d] = c->kind == NOTHING && i % 2 == 0
+          ? 0
+          : (float) (check_uniform (is_positive ? 0.5 : -1, 1) * channel_size (c->kind, d));
+  }
+  for (i = 0; i < c->head.n_keys; i++) {
+    for (d = 0; d < dim; d++) {
+      k[i * c->head.k_stride + d] = random_key (c, i, d);
+      v[i * c->head.v_stride + d] = c->kind == NOTHING
+          ? 0
+          : (float) (check_uniform (-2, 2) * channel_size (c->kind, d) + (c->kind == FAR ? 50 : 0));
+    }
+  }
+  c->args.q = q;
+  c->head.k = k;
+  c->head.v = v;
+  c->args.n_keys = c->head.n_keys;
+  c->args.head_dim = dim;
+}
+
+static Centre
+find_centre (const VlmHead *head)
+{
+  Centre centre = { { 0 }, { 0 }, { 0 }, 0 };
+  size_t j, d;
+
+  for (d = 0; d < head->head_dim; d++) {
+    for (j = 0; j < head->n_keys; j++) {
+      centre.k_mean[d] += head->k[j * head->k_stride + d] / (double) head->n_keys;
+      centre.v_mean[d] += head->v[j * head->v_stride + d] / (double) head->n_keys;
+    }
+    for (j = 0; j < head->n_keys; j++) {
+      double v = head->v[j * head->v_stride + d];
+
+      centre.v_size[d] = fmax (centre.v_size[d], fabs (v - centre.v_mean[d]));
+      centre.v_most = fmax (centre.v_most, fabs (v));
+    }
+  }
+  return centre;
+}
+
+/* The score of key j, and by how much it may be wrong. */
+static double
+score_key (const Case *c, const Centre *centre, const float *q, size_t j, double *error)
+{
+  const float *k = c->head.k + j * c->head.k_stride;
+  const size_t dim = c->head.head_dim;
+  double dot = 0, q_most = 0, k_most = 0, q_size = 0, k_size = 0, rounding = 0;
+  size_t d;
+
+  for (d = 0; d < dim; d++) {
+    double centred = k[d] - centre->k_mean[d];
+
+    dot += q[d] * (double) k[d];
+    rounding += fabs (q[d]) * (fabs (k[d]) + fabs (centre->k_mean[d]));
+    q_most = fmax (q_most, fabs (q[d]));
+    k_most = fmax (k_most, fabs (centred));
+    q_size += fabs (q[d]);
+    k_size += fabs (centred);
+  }
+  *error = fabs (c->args.scale)
+      * ((q_most * k_size + k_most * q_size + (double) dim * q_most * k_most / 254) / 254
+          + ldexp (rounding, -20));
+  return dot * c->args.scale;
+}
+
+/* What is lost of the weights, the total of which is total, when they are rounded. */
+static double
+rounding_of (const double *p, size_t n, double total)
+{
+  double lost = 0;
+  size_t first, j;
+
+  for (first = 0; first < n; first += BLOCK) {
+    const size_t end = n - first < BLOCK ? n : first + BLOCK;
+    double most = 0;
+
+    for (j = first; j < end; j++)
+      most = fmax (most, p[j]);
+    lost += ldexp (most, -14) * (double) (end - first);
+  }
+  return lost / total;
+}
+
+static void
+check_query (const Case *c, const Centre *centre, size_t i, const float *out, const char *name)
+{
+  const size_t dim = c->head.head_dim, n = c->head.n_keys;
+  double p[MAX_KEYS], max = -INFINITY, total = 0, most_error = 0, weights;
+  size_t j, d;
+
+  for (j = 0; j < n; j++) {
+    double error;
+
+    p[j] = score_key (c, centre, c->args.q + i * c->args.q_stride, j, &error);
+    max = fmax (max, p[j]);
+    most_error = fmax (most_error, error);
+  }
+  for (j = 0; j < n; j++)
+    total += p[j] = exp (p[j] - max);
+  weights = expm1 (2 * most_error) + ldexp (1, -11)
+      + 2 * rounding_of (p, n, total) * exp (2 * most_error);
+
+  for (d = 0; d < dim; d++) {
+    double sum = 0, bound;
+
+    for (j = 0; j < n; j++)
+      sum += p[j] * c->head.v[j * c->head.v_stride + d];
+    bound = fmin (weights, 2) * centre->v_size[d] + centre->v_size[d] / 4093
+        + ldexp (centre->v_most, -20);
+    check_near (out[i * c->args.out_stride + d], sum / total, bound, name, i * dim + d);
+  }
+}
+
+/* Every query alone, and chunks of several, give the same bits as all at once. */
+static void
+check_splits (const VlmKernels *kernels, const VlmHeadAttention *args)
+{
+  const size_t row = args->head_dim * sizeof (float);
+  size_t first, n, i;
+
+  for (first = 0; first < args->n_queries; first += n) {
+    VlmHeadAttention part = *args;
+
+    n = 1 + (check_below (3) == 0 ? check_below (args->n_queries - first) : 0);
+    part.n_queries = n;
+    part.q += first * args->q_stride;
+    part.out = check_slot (SLOT_AGAIN, (n - 1) * args->out_stride * sizeof (float) + row);
+    kernels->attend_head (&part);
+    for (i = 0; i < n; i++)
+      check_expect (
+          memcmp (part.out + i * args->out_stride, args->out + (first + i) * args->out_stride, row)
+              == 0,
+          "dim %zu keys %zu: query %zu of %zu differs in a call for %zu queries", args->head_dim,
+          args->n_keys, first + i, args->n_queries, n);
+    check_expect (check_intact (SLOT_AGAIN), "wrote before query %zu", first);
+  }
+}
+
+static void
+check_bits (const Case *c, const VlmHeadAttention *plain)
+{
+  const size_t dim = c->head.head_dim;
+  size_t i, d;
+
+  for (i = 0; i < c->args.n_queries; i++) {
+    const float *a = c->args.out + i * c->args.out_stride, *b = plain->out + i * plain->out_stride;
+
+    for (d = 0; d < dim; d++)
+      check_expect (memcmp (a + d, b + d, sizeof (float)) == 0,
+          "kind %d dim %zu keys %zu: query %zu [%zu] is %.9g, in plain C %.9g", c->kind, dim,
+          c->head.n_keys, i, d, a[d], b[d]);
+  }
+}
+
+static void
+check_case (const VlmKernels *kernels, Case *c)
+{
+  VlmHeadAttention plain;
+  void *head, *plain_head;
+  Centre centre;
+  size_t out_bytes, i;
+
+  fill (c);
+  centre = find_centre (&c->head);
+  out_bytes = ((c->args.n_queries - 1) * c->args.out_stride + c->head.head_dim) * sizeof (float);
+
+  head = check_slot (SLOT_HEAD, kernels->head_bytes (c->head.n_keys, c->head.head_dim));
+  kernels->pack_head (head, &c->head);
+  c->args.head = head;
+  c->args.out = check_slot (SLOT_OUT, out_bytes);
+  kernels->attend_head (&c->args);
+  check_expect (check_intact (SLOT_HEAD), "wrote before the packed head");
+  check_expect (check_intact (SLOT_OUT), "wrote before out");
+  for (i = 0; i + 1 < c->args.n_queries && c->args.out_stride > c->head.head_dim; i++) {
+    const unsigned char *gap =
+        (const void *) (c->args.out + i * c->args.out_stride + c->head.head_dim);
+
+    check_expect (gap[0] == CHECK_PATTERN, "wrote beyond query %zu", i);
+  }
+
+  plain = c->args;
+  plain_head =
+      check_slot (SLOT_PLAIN_HEAD, vlm_scalar_head_bytes (c->head.n_keys, c->head.head_dim));
+  vlm_scalar_pack_head (plain_head, &c->head);
+  plain.head = plain_head;
+  plain.out = check_slot (SLOT_PLAIN, out_bytes);
+  vlm_scalar_attend_head (&plain);
+  check_bits (c, &plain);
+  for (i = 0; i < c->args.n_queries; i++) {
+    check_query (c, &centre, i, plain.out, "plain");
+    check_query (c, &centre, i, c->args.out, "out");
+  }
+  check_splits (kernels, &c->args);
+  c->args.n_queries = 0;
+  c->args.out = NULL;
+  kernels->attend_head (&c->args);
+}
+
+void
+check_attend_head (const VlmKernels *kernels)
+{
+  static const size_t dims[] = { 64, 72, 8, 16, 24, 80, 128, 256 };
+  static const size_t keys[] = { 1, 2, 7, 8, 9, 127, 128, 129, 130, 200, 255, 257, 400, 33 };
+  static const float scales[] = { 1, 0.125f, -0.3f, 3, 1e-3f };
+  size_t i;
+
+  for (i = 0; i < 112; i++) {
+    Case c = { .head = { .head_dim = dims[i % 8], .n_keys = keys[i % 14] } };
+
+    c.kind = (Kind) check_below (N_KINDS);
+    c.args.n_queries = 1 + check_below (i % 7 == 0 ? 100 : 20);
+    c.args.scale = scales[check_below (5)];
+    check_case (kernels, &c);
+  }
+  for (i = 8; i <= 256; i += 8) {
+    Case c = { .head = { .head_dim = i, .n_keys = 135 },
+      .args = { .n_queries = 17, .scale = 0.5f / sqrtf ((float) i) } };
+
+    check_case (kernels, &c);
+  }
+}
