@@ -23,6 +23,7 @@
 #define ATTENTION_VECTORS 4
 
 typedef float32x4_t vf;
+typedef int32x4_t vsum;
 
 typedef struct
 {
@@ -154,13 +155,27 @@ vf_max_number (vf a, vf b)
   return vbslq_f32 (vcgtq_f32 (a, b), a, b);
 }
 
-vlm_always_inline void
-vf_store_i8 (int8_t *p, vf x)
+vlm_always_inline vsum
+vsum_zero (void)
 {
-  int16x4_t half = vmovn_s32 (vcvtnq_s32_f32 (x));
+  return vdupq_n_s32 (0);
+}
+
+vlm_always_inline vsum
+vf_store_i8 (int8_t *p, vf x, vsum sum)
+{
+  vsum q = vcvtnq_s32_f32 (x);
+  int16x4_t half = vmovn_s32 (q);
   int8x8_t bytes = vmovn_s16 (vcombine_s16 (half, half));
 
   memcpy (p, &bytes, 4);
+  return vaddq_s32 (sum, q);
+}
+
+vlm_always_inline int32_t
+vsum_lanes (vsum sum)
+{
+  return vaddvq_s32 (sum);
 }
 
 vlm_always_inline vf

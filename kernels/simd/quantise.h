@@ -7,11 +7,15 @@
 
 #include "rest.h"
 
-/* The sum of whole numbers this small is exact in floats, in any order. */
+/*
+ * No value is beyond 127 but a NaN: x * (127 / amax) exceeds it by less than a rounding, and then is
+ * rounded to it.
+ */
 static void
 quantise_group (int8_t *q, float *scale, int32_t *sum, const float *x, size_t n)
 {
-  vf most = vf_zero (), total = vf_zero (), inverse;
+  vf most = vf_zero (), inverse;
+  vsum total = vsum_zero ();
   float amax;
   size_t l;
 
@@ -24,12 +28,9 @@ quantise_group (int8_t *q, float *scale, int32_t *sum, const float *x, size_t n)
   for (l = 0; l < n; l += VF_LANES) {
     vf value = vf_mul (load_rest (x, l, n), inverse);
 
-    value = vf_max_number (value, vf_set1 (-127));
-    value = vf_round (vf_min (value, vf_set1 (127)));
-    total = vf_add (total, value);
-    vf_store_i8 (q + l, value);
+    total = vf_store_i8 (q + l, vf_max_number (value, vf_set1 (-127)), total);
   }
-  *sum = (int32_t) vf_sum (total);
+  *sum = vsum_lanes (total);
 }
 
 static void

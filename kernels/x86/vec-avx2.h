@@ -22,6 +22,7 @@
 #define ATTENTION_VECTORS 2
 
 typedef __m256 vf;
+typedef __m256i vsum;
 
 typedef struct
 {
@@ -140,14 +141,29 @@ vf_max_number (vf a, vf b)
   return _mm256_max_ps (a, b);
 }
 
-vlm_always_inline void
-vf_store_i8 (int8_t *p, vf x)
+vlm_always_inline vsum
+vsum_zero (void)
 {
-  __m256i wide = _mm256_cvtps_epi32 (x);
-  __m128i half =
-      _mm_packs_epi32 (_mm256_castsi256_si128 (wide), _mm256_extracti128_si256 (wide, 1));
+  return _mm256_setzero_si256 ();
+}
+
+vlm_always_inline vsum
+vf_store_i8 (int8_t *p, vf x, vsum sum)
+{
+  vsum q = _mm256_cvtps_epi32 (x);
+  __m128i half = _mm_packs_epi32 (_mm256_castsi256_si128 (q), _mm256_extracti128_si256 (q, 1));
 
   _mm_storel_epi64 ((__m128i *) p, _mm_packs_epi16 (half, half));
+  return _mm256_add_epi32 (sum, q);
+}
+
+vlm_always_inline int32_t
+vsum_lanes (vsum sum)
+{
+  __m128i four = _mm_add_epi32 (_mm256_castsi256_si128 (sum), _mm256_extracti128_si256 (sum, 1));
+
+  four = _mm_add_epi32 (four, _mm_shuffle_epi32 (four, 0x4e));
+  return _mm_cvtsi128_si32 (_mm_add_epi32 (four, _mm_shuffle_epi32 (four, 0xb1)));
 }
 
 vlm_always_inline vf

@@ -22,6 +22,7 @@
 #define ATTENTION_VECTORS 4
 
 typedef __m512 vf;
+typedef __m512i vsum;
 
 typedef struct
 {
@@ -138,10 +139,25 @@ vf_max_number (vf a, vf b)
   return _mm512_max_ps (a, b);
 }
 
-vlm_always_inline void
-vf_store_i8 (int8_t *p, vf x)
+vlm_always_inline vsum
+vsum_zero (void)
 {
-  _mm_storeu_si128 ((__m128i *) p, _mm512_cvtepi32_epi8 (_mm512_cvtps_epi32 (x)));
+  return _mm512_setzero_si512 ();
+}
+
+vlm_always_inline vsum
+vf_store_i8 (int8_t *p, vf x, vsum sum)
+{
+  vsum q = _mm512_cvtps_epi32 (x);
+
+  _mm_storeu_si128 ((__m128i *) p, _mm512_cvtepi32_epi8 (q));
+  return _mm512_add_epi32 (sum, q);
+}
+
+vlm_always_inline int32_t
+vsum_lanes (vsum sum)
+{
+  return _mm512_reduce_add_epi32 (sum);
 }
 
 vlm_always_inline vf
