@@ -68,7 +68,7 @@ check_format () {
 # early, of which urisourcebin leaks pads.
 sanitized_tests () {
   meson test -C "$sanitizer_build" --list 2>/dev/null | sed -n 's/^.* \/ //p' \
-    | grep -vE '^(golden-|fidelity|demo-model|tools-|caption-graph|kernels-aarch64|check-spills|element-(gi|inspect|pipelines|stills))'
+    | grep -vE '^(golden-|fidelity|demo-model|tools-|caption-graph|kernels-aarch64|emulator-|check-spills|element-(gi|inspect|pipelines|stills))'
 }
 
 part_sanitize () {

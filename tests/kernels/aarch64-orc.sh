@@ -25,23 +25,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# The package lists of the other architecture are fetched beside the system's.
-apt_arm64 () {
-  apt-get -qq -o Dir::State="$work/apt" -o Dir::State::status=/dev/null \
-    -o Dir::Cache="$work/apt" -o APT::Architecture=arm64 -o APT::Architectures=arm64 \
-    -o APT::Sandbox::User="$(id -un)" "$@"
-}
-
 library=/usr/lib/$cross/liborc-0.4.so.0
 if [ ! -e $library ]; then
-  # Releases of Debian name the package differently.
-  package=$(dpkg-query -S '*/liborc-0.4.so.0' 2> /dev/null | sed -n '1s/:.*//p')
-  [ -n "$package" ] || not_run "no ORC for arm64, and this is no Debian system"
-  mkdir -p apt/lists/partial apt/archives/partial
-  { apt_arm64 update && apt_arm64 download "$package"; } > log 2>&1 ||
-    not_run "no ORC for arm64: $(tail -n 1 log)"
-  dpkg-deb -x "$package"_*.deb root
-  library=$work/root/usr/lib/$cross/liborc-0.4.so.0
+  unpack_arm64 liborc-0.4.so.0
+  library=$work/root$library
 fi
 
 # Without the hand-written levels.
