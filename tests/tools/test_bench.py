@@ -219,7 +219,8 @@ class Work(ToolTest):
         inputs = 4 * tokens * vision["n_layers"] * (3 * width + vision["ff_size"]) + tokens * (
             4 * width + projector["hidden_size"])
         attention = 3 * 4 * tokens * vision["n_layers"] * width
-        rest = found["work"]["vision"]["bytes"] - 4 * (inputs + attention)
+        pixels = 4 * tokens * vision["patch_size"] ** 2 * 3
+        rest = found["work"]["vision"]["bytes"] - 4 * (inputs + attention + pixels)
         self.assertGreaterEqual(rest, weights)
         self.assertLess(rest, 1.5 * weights)
 
