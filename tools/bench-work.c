@@ -52,7 +52,7 @@ read_vision (BenchShape *shape, const json_t *root)
   shape->vision_width = width;
   shape->patch_weights =
       3 * patch * patch * width + shape->n_vision_layers * (4 * width * width + 2 * width * ff);
-  /* Pixels come as floats, whatever the rest is. */
+  shape->patch_values = 3 * patch * patch;
   shape->patch_inputs = shape->n_vision_layers * (3 * width + ff);
   shape->patches_a_token = (guint) (side * side);
   shape->token_side = (guint) (side * patch);
@@ -92,7 +92,7 @@ bench_crop_cost (const BenchShape *shape, guint n_patches)
 
   cost.operations =
       2 * n * shape->patch_weights + 4 * attended * n + 2 * tokens * shape->projector_weights;
-  cost.bytes = shape->crop_bytes + 3 * attended * sizeof (gfloat)
+  cost.bytes = shape->crop_bytes + (n * shape->patch_values + 3 * attended) * sizeof (gfloat)
       + shape->patch_input_bytes * (n * shape->patch_inputs + tokens * shape->projector_inputs);
   return cost;
 }

@@ -18,7 +18,8 @@ typedef struct
   gdouble key_width;         /* the same of keys */
   gdouble conv_values;       /* taps times width */
   gdouble patch_weights;     /* of the tower's matrices, for each patch */
-  gdouble patch_inputs;      /* values that its products take in for a patch */
+  gdouble patch_values;      /* of the pixels of a patch, which come as floats */
+  gdouble patch_inputs;      /* values that its other products take in for a patch */
   guint n_vision_layers;
   gdouble vision_width;
   guint patches_a_token;

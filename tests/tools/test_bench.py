@@ -123,6 +123,10 @@ class Stages(unittest.TestCase):
         self.assertGreater(found["read"], 1e8)
         self.assertEqual(found["shape"], {"patches": 4 * found["image_tokens"], "text_layers": 4, "text_width": 128,
                                           "vision_layers": 4, "vision_width": 128})
+        # The stages do not overlap.
+        for image, vision, prefill, token, total in zip(*(found["samples"][name] for name in (
+                "image", "vision", "prefill", "token", "total"))):
+            self.assertLess(image + vision + prefill + token * (found["answer_tokens"] - 1), total)
         # Weights and what the program needs beside them, but not the memory that is read for comparison.
         self.assertLess(found["weight_bytes"], found["peak_bytes"])
         self.assertLess(found["peak_bytes"], found["weight_bytes"] + 100e6)
@@ -209,6 +213,26 @@ class Work(ToolTest):
             before = found["prompt_tokens"] + (found["answer_tokens"] - 2) / 2
             wanted = found["token_bytes"] + value * inputs + n_attention * 4 * (query + 2 * (before + 1) * key)
             self.assertAlmostEqual(found["work"]["token"]["bytes"] / wanted, 1, places=5, msg=precision)
+            # The prompt, too, goes through in one piece, the head for its last token only.
+            n = found["prompt_tokens"]
+            self.assertLessEqual(n, 128)
+            wanted = found["token_bytes"] + n * (value * inputs + n_attention * 4 * (query + 2 * key))
+            self.assertAlmostEqual(found["work"]["prefill"]["bytes"] / wanted, 1, places=5, msg=precision)
+
+    def test_bytes_of_a_picture(self):
+        """Weights of the tower and the projector, as they are in the file but for the edges of panels."""
+        info, found = shape_of(SMALL), self.measure(SMALL)
+        vision, projector = info["vision"], info["projector"]
+        tokens, width = found["image_tokens"], vision["hidden_size"]
+        weights = sum(entry["bytes"] for entry in info["weights"]
+                      if entry["part"] in ("vision", "projector") and entry["matrices"])
+        inputs = 4 * tokens * vision["n_layers"] * (3 * width + vision["ff_size"]) + tokens * (
+            4 * width + projector["hidden_size"])
+        attention = 3 * 4 * tokens * vision["n_layers"] * width
+        pixels = 4 * tokens * vision["patch_size"] ** 2 * 3
+        rest = found["work"]["vision"]["bytes"] - 4 * (inputs + attention + pixels)
+        self.assertGreaterEqual(rest, weights)
+        self.assertLess(rest, 1.5 * weights)
 
     def test_shares(self):
         found = self.measure(DEMO_MODEL, "--precision", "fast")

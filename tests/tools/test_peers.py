@@ -100,6 +100,20 @@ class Table(unittest.TestCase):
         self.assertEqual(lines[2], "| vision | 300.0 | 600.0 (2.00) |  | 1.00 |")
         self.assertEqual(lines[3], "| decode | 300.0 | 600.0 (2.00) | 300.0* (1.00) | 1.00 |")
 
+    def test_aims(self):
+        """Each ratio beside what it is to be; what is no peer of a stage has no say in it."""
+        records = recorded("vision") + recorded("start to caption")
+        records[2].update(name="llama.cpp, Q4_0", runs=[1.8] * 5)
+        records.insert(3, record("vision", "graphs, fast", VISION, [0.51] * 5))
+        records[6].update(name="llama.cpp, Q4_0", runs=[0.3] * 5)
+        self.assertEqual(peers_table.aims(peers_table.compare(records)).splitlines()[2:], [
+            "| vision | 1.70 of 1.6 (graphs, fast), reached | 6.00 of 6, reached | 3.00 of 1.3, reached |",
+            "| start to caption |  | 1.00 of 1, reached |  |"])
+        records[2]["runs"], records[3]["runs"] = [0.6] * 5, [0.45] * 5
+        self.assertEqual(
+            peers_table.aims(peers_table.compare(records)).splitlines()[2],
+            "| vision | 1.50 of 1.6 (graphs, fast), **missed** | 2.00 of 6, **missed** | 1.00 of 1.3, **missed** |")
+
     def test_loads(self):
         records = recorded("start to caption")
         for i, entry in enumerate(records):

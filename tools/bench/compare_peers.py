@@ -193,7 +193,8 @@ def report(machine, records, folder, suffix=""):
     except peers_table.NotComparable as error:
         print("compare_peers: not comparable: %s" % error, file=sys.stderr)
         return 3
-    table = "\n".join((peers_table.markdown(rows), peers_table.summary(rows), peers_table.loads(rows)))
+    parts = (peers_table.markdown, peers_table.summary, peers_table.aims, peers_table.loads)
+    table = "\n".join(part(rows) for part in parts)
     print(table)
     with open(os.path.join(folder, "results%s.json" % suffix), "w", encoding="utf-8") as f:
         json.dump({"machine": machine, "rows": rows}, f, indent=1)

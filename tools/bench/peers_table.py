@@ -21,6 +21,13 @@ STAGES = {
 NOT_LINEAR = {"decode": ("prompt_tokens",)}
 FEWEST_RUNS = 5
 
+LLAMA = "llama.cpp"
+# How many times as long as ours the best of all others and llama.cpp are to take, at least; None: no matter.
+AIMS = {"vision": (1.6, 6), "prefill": (1.25, 4.8), "decode": (1.4, 2), "frame to caption": (None, 3.5),
+        "start to caption": (None, 1)}
+SAME_FILE_AIM = 1.3
+SAME_FILE_STAGES = ("vision", "prefill", "decode", "frame to caption")
+
 
 class NotComparable(Exception):
     """Two contestants did not do the same work."""
@@ -126,6 +133,29 @@ def summary(rows):
         same = next((times(row["same_file"]) for row in found if row["same_file"] is not None), "")
         lines.append("| %s | %.1f | %s | %s |" % (stage, ours["median"] * 1e3, " | ".join(cells), same))
     return "\n".join(lines) + "\n\n* linear layers only\n"
+
+
+def judged(aim, found, key, named=False):
+    """The least of the rows found as text, and whether it reaches the aim; nothing where there is none."""
+    if aim is None or not found:
+        return ""
+    row = min(found, key=lambda row: row[key])
+    verdict = "reached" if row[key] >= aim else "**missed**"
+    return "%.2f of %g%s, %s" % (row[key], aim, " (%s)" % row["name"] if named else "", verdict)
+
+
+def aims(rows):
+    """A line for each stage: its ratios to the best of the others, to llama.cpp, and to that on the same file."""
+    lines = ["| stage | best of the others | llama.cpp | llama.cpp, same file |", "| --- | --- | --- | --- |"]
+    for stage, (best_aim, llama_aim) in AIMS.items():
+        peers = [row for row in rows if row["stage"] == stage and program(row) != OURS and row["ratio"] is not None]
+        llama = [row for row in peers if program(row) == LLAMA]
+        same = [row for row in llama if row["same_file"] is not None and stage in SAME_FILE_STAGES]
+        cells = (judged(best_aim, peers, "ratio", named=True), judged(llama_aim, llama, "ratio"),
+                 judged(SAME_FILE_AIM, same, "same_file"))
+        if any(cells):
+            lines.append("| %s | %s |" % (stage, " | ".join(cells)))
+    return "\n".join(lines) + "\n"
 
 
 def loads(rows):
