@@ -17,7 +17,7 @@ import sys
 FUNCTION = re.compile(r'^[0-9a-f]+ <(\w+)>:$')
 INSTRUCTION = re.compile(r'^ *([0-9a-f]+):\t(?:\{vex\} )?(\S+)\s*(.*)$')
 TARGET = re.compile(r'\b([0-9a-f]+) <')
-MULTIPLY = re.compile(r'^(vfmadd|fmla|vpdpbusd|tdpb|vpmadd|[su]mull|sdot|smmla)')
+MULTIPLY = re.compile(r'^(vfmadd|fmla|vpdpbusd|vpmadd|[su]mull|sdot|smmla)')
 X86_VECTOR = re.compile(r'%[xyz]mm')
 # Without d8 to d15: a way out of the function that lies within the loop restores those.
 ARM_VECTOR = re.compile(r'\b((q|s|v)\d+|d([0-7]|1[6-9]|[23]\d))\b')
