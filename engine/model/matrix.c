@@ -13,6 +13,7 @@
 #define X_BLOCK_MAX 192
 #define X_BLOCK_MAX_ROUNDED 288
 #define X_BLOCK_STEP 12 /* whole register tiles of the common kernels */
+#define X_BLOCK_STEP_ROUNDED 16
 
 /* Jobs are cut so that each has at least this much to do, or forking costs more than it gives. */
 #define JOB_MULTIPLY_ADDS (2 * 1024 * 1024)
@@ -138,15 +139,16 @@ vlm_product_panel (const VlmProduct *p, const VlmMatrixPart *part, gsize panel, 
 gsize
 vlm_matrix_choose_x_block (VlmDType dtype, gsize cols, gsize m)
 {
+  gsize step = dtype == VLM_DTYPE_QUANTISED ? X_BLOCK_STEP_ROUNDED : X_BLOCK_STEP;
   gsize most, n_blocks;
 
   if (dtype == VLM_DTYPE_QUANTISED)
     most = CLAMP (X_BLOCK_BYTES_ROUNDED / cols, X_BLOCK_MIN, X_BLOCK_MAX_ROUNDED);
   else
     most = CLAMP (X_BLOCK_BYTES / (cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
-  most = most / X_BLOCK_STEP * X_BLOCK_STEP;
+  most = most / step * step;
   n_blocks = (m + most - 1) / most;
-  return MIN (((m + n_blocks - 1) / n_blocks + X_BLOCK_STEP - 1) / X_BLOCK_STEP * X_BLOCK_STEP, m);
+  return MIN (((m + n_blocks - 1) / n_blocks + step - 1) / step * step, m);
 }
 
 gsize

@@ -47,19 +47,6 @@ int_store_rows (float *y, size_t ldy, const IntRow *sums, size_t rows, size_t n,
   }
 }
 
-/* Calls for the memory of an output ahead of its stores. Its rows are far apart, so that nothing
- * else hides that they come from memory; it is worth a quarter of the rate of a large product. */
-vlm_always_inline void
-int_expect_rows (float *y, size_t ldy, size_t rows, size_t n)
-{
-  size_t i, j;
-
-  for (i = 0; i < rows; i++) {
-    for (j = 0; j < n; j += 16)
-      __builtin_prefetch (y + i * ldy + j, 1);
-  }
-}
-
 /* The scales of rows, which come in at the end; else NULL. */
 static const float *
 int_row_scales (const VlmIntFormat *format, const void *w)

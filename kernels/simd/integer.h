@@ -23,6 +23,19 @@
 #define INT_FEW_ROWS 12
 #endif
 
+/* Calls for the memory of an output ahead of its stores. Its rows are far apart, so that nothing
+ * else hides that they come from memory; it is worth a quarter of the rate of a large product. */
+vlm_always_inline void
+int_expect_rows (float *y, size_t ldy, size_t rows, size_t n)
+{
+  size_t i, j;
+
+  for (i = 0; i < rows; i++) {
+    for (j = 0; j < n; j += 16)
+      __builtin_prefetch (y + i * ldy + j, 1);
+  }
+}
+
 /* The tiles are the fewest, of nearly equal height. */
 static void
 int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivations *x, size_t m,

@@ -24,11 +24,11 @@
 #include "kernels/simd/int-reader.h"
 #include "kernels/simd/int-rows.h"
 
-/* Fewer rows are faster in registers. */
-#define LEAST_ROWS 16
+/* Of rows that fill no tile, so many are faster in registers. */
+#define MOST_REST 6
 
-/* Rows that share a piece of the panel: their sums lie in the second-level cache. */
-#define BLOCK_ROWS 288
+/* Tiles of 16 rows that share a piece of the panel: their sums lie in the second-level cache. */
+#define BLOCK_TILES 18
 
 #define TILE_BYTES 1024
 
@@ -56,7 +56,7 @@ typedef uint8_t Columns[AMX_STEPS * TILE_BYTES];
 typedef struct
 {
   Columns columns[N_TILES];
-  Dots dots[2];
+  Dots dots[N_TILES];
   IntRoom room;
 } Workshop;
 
@@ -80,6 +80,7 @@ typedef struct
   const float *x_scale; /* ldg apart */
   const int32_t *x_sum;
   size_t ldg;
+  float *y;
 } Rows;
 
 /* What the groups of 16 rows are multiplied with; zeros where there are no more groups. */
@@ -110,62 +111,62 @@ take_factors (Factors *factors, const Rows *rows, size_t n_groups, size_t most, 
   }
 }
 
-/* Calls for what the next 16 rows need, half of it with each pair of columns. */
-vlm_always_inline void
-expect_row (const Rows *next, size_t r, size_t column)
+/* 16 rows by a pair of columns, whose groups are to be added to the sums. */
+typedef struct
 {
-  const int8_t *q = next->q + r * next->ldq + column * (INT_PIECE / INT_PANEL);
-  size_t i;
+  const Rows *rows;
+  const Factors *factors;
+  const int32_t (*dots)[AMX_STEPS][AMX_ROWS][AMX_COLUMNS]; /* of both columns; NULL: nothing */
+  size_t column;
+  vf scales[AMX_STEPS][2], mins[AMX_STEPS][2];
+} Ending;
 
-  VLM_UNROLL
-  for (i = 0; i < INT_PIECE / 2; i += 64)
-    __builtin_prefetch (q + i);
-  VLM_UNROLL
-  for (i = 0; i < INT_PANEL / 2; i += 16)
-    __builtin_prefetch (next->sums[r] + column + i);
-}
-
-/* Adds the groups of 16 rows to their sums, in a pair of columns. */
 vlm_always_inline void
-end_pair (const Rows *rows, const Rows *next, const Factors *factors, const Workshop *workshop,
-    size_t column, size_t n_groups, ScaleKind kind)
+start_ending (Ending *ending, const Workshop *workshop, const Rows *rows, const Factors *factors,
+    size_t pair, size_t n_groups, ScaleKind kind)
 {
   const IntRoom *room = &workshop->room;
-  vf scales[AMX_STEPS][2], mins[AMX_STEPS][2];
-  size_t r, g, v;
+  size_t g, v;
 
+  ending->rows = rows;
+  ending->factors = factors;
+  ending->dots = workshop->dots + 2 * pair;
+  ending->column = pair * 2 * AMX_COLUMNS;
   VLM_UNROLL
   for (g = 0; g < n_groups; g++) {
     VLM_UNROLL
     for (v = 0; v < 2; v++) {
       if (kind != SCALE_LATER)
-        scales[g][v] = vf_load (room->scales[g] + column + v * VF_LANES);
+        ending->scales[g][v] = vf_load (room->scales[g] + ending->column + v * VF_LANES);
       if (kind == SCALE_MINS)
-        mins[g][v] = vf_load (room->mins[g] + column + v * VF_LANES);
+        ending->mins[g][v] = vf_load (room->mins[g] + ending->column + v * VF_LANES);
     }
   }
-  for (r = 0; r < AMX_ROWS; r++) {
-    float *out = rows->sums[r] + column;
-    vf sums[2] = { vf_load (out), vf_load (out + VF_LANES) };
+}
 
-    expect_row (next, r, column);
+vlm_always_inline void
+end_row (const Ending *ending, size_t r, size_t n_groups, ScaleKind kind)
+{
+  float *out = ending->rows->sums[r] + ending->column;
+  vf sums[2] = { vf_load (out), vf_load (out + VF_LANES) };
+  size_t g, v;
+
+  VLM_UNROLL
+  for (g = 0; g < n_groups; g++) {
+    vf scale = vf_set1 (ending->factors->scales[r][g]);
+
     VLM_UNROLL
-    for (g = 0; g < n_groups; g++) {
-      vf scale = vf_set1 (factors->scales[r][g]);
+    for (v = 0; v < 2; v++) {
+      vf dot = vi_to_vf (vi_load ((const uint8_t *) ending->dots[v][g][r]));
+      vf factor = kind == SCALE_LATER ? scale : vf_mul (scale, ending->scales[g][v]);
 
-      VLM_UNROLL
-      for (v = 0; v < 2; v++) {
-        vf dot = vi_to_vf (vi_load ((const uint8_t *) workshop->dots[v][g][r]));
-        vf factor = kind == SCALE_LATER ? scale : vf_mul (scale, scales[g][v]);
-
-        sums[v] = vf_fma (dot, factor, sums[v]);
-        if (kind == SCALE_MINS)
-          sums[v] = vf_fma (vf_set1 (factors->totals[r][g]), mins[g][v], sums[v]);
-      }
+      sums[v] = vf_fma (dot, factor, sums[v]);
+      if (kind == SCALE_MINS)
+        sums[v] = vf_fma (vf_set1 (ending->factors->totals[r][g]), ending->mins[g][v], sums[v]);
     }
-    vf_store (out, sums[0]);
-    vf_store (out + VF_LANES, sums[1]);
   }
+  vf_store (out, sums[0]);
+  vf_store (out + VF_LANES, sums[1]);
 }
 
 /* Sums begin with zeros that are loaded, since a product waits 50 cycles for a tile that tilezero
@@ -178,28 +179,35 @@ end_pair (const Rows *rows, const Rows *next, const Factors *factors, const Work
 
 #define STORE(j, g, c) AMX_STORE (c, workshop, DOTS_AT (j, g), 4 * AMX_COLUMNS);
 
+#define END_ROWS(r)                                                                                \
+  if (has_ending) {                                                                                \
+    end_row (&ending, r, most, kind);                                                              \
+    end_row (&ending, (r) + 1, most, kind);                                                        \
+  }
+
 /* A step of a pair of columns. Sums are stored after the next product: a store waits for the product
  * that it stores, and all other tiles wait for the store. */
-#define MULTIPLY_STEP(j, t)                                                                        \
+#define MULTIPLY_STEP(pair, t)                                                                     \
   if ((t) % steps == 0)                                                                            \
     START (t, 4)                                                                                   \
-  MULTIPLY (j, t, 4)                                                                               \
+  MULTIPLY (2 * (pair), t, 4)                                                                      \
   if ((t) % steps == 0 && (t) > 0)                                                                 \
-    STORE (1, ((t) -1) / steps, 5)                                                                 \
+    STORE (2 * (pair) + 1, ((t) -1) / steps, 5)                                                    \
+  END_ROWS (4 * (t))                                                                               \
   if ((t) % steps == 0)                                                                            \
     START (t, 5)                                                                                   \
-  MULTIPLY ((j) + 1, t, 5)                                                                         \
+  MULTIPLY (2 * (pair) + 1, t, 5)                                                                  \
   if (((t) + 1) % steps == 0)                                                                      \
-  STORE (0, (t) / steps, 4)
+    STORE (2 * (pair), (t) / steps, 4)                                                             \
+  END_ROWS (4 * (t) + 2)
 
 /* Multiplies 16 rows, whose activations are in tiles, with a pair of columns. */
-#define MULTIPLY_PAIR(j)                                                                           \
-  MULTIPLY_STEP (j, 0)                                                                             \
-  MULTIPLY_STEP (j, 1)                                                                             \
-  MULTIPLY_STEP (j, 2)                                                                             \
-  MULTIPLY_STEP (j, 3)                                                                             \
-  STORE (1, (AMX_STEPS - 1) / steps, 5)                                                            \
-  end_pair (&rows[i], &next, &factors, workshop, (j) *AMX_COLUMNS, AMX_STEPS / steps, kind);
+#define MULTIPLY_PAIR(pair)                                                                        \
+  MULTIPLY_STEP (pair, 0)                                                                          \
+  MULTIPLY_STEP (pair, 1)                                                                          \
+  MULTIPLY_STEP (pair, 2)                                                                          \
+  MULTIPLY_STEP (pair, 3)                                                                          \
+  STORE (2 * (pair) + 1, (AMX_STEPS - 1) / steps, 5)
 
 #define LOAD_STEP(t)                                                                               \
   if (((t) + 1) * piece->step <= piece->len)                                                       \
@@ -226,26 +234,35 @@ load_rows (const Rows *rows, const Piece *piece)
   LOAD_STEP (3)
 }
 
-/* Takes all rows through a piece, whose groups have so many steps. */
+/* Takes all rows through a piece, whose groups have so many steps. A pair comes to its end after the
+ * products of the next, so that nothing waits for those. */
 vlm_always_inline void
 multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t steps, ScaleKind kind)
 {
-  const size_t n_groups = vlm_n_groups (piece->len, steps * piece->step);
-  Workshop *workshop = piece->workshop;
   static const uint8_t zeros[4 * TILE_BYTES] __attribute__ ((aligned (4096)));
-  Factors factors;
+  const size_t n_groups = vlm_n_groups (piece->len, steps * piece->step), most = AMX_STEPS / steps;
+  Workshop *workshop = piece->workshop;
+  Factors factors[2];
   size_t i;
 
-  for (i = 0; i < n_tiles; i++) {
-    Rows next = rows[i + 1 < n_tiles ? i + 1 : 0];
+  Ending ending;
+  int has_ending = 0;
 
-    if (i + 1 == n_tiles)
-      next.q += piece->len;
-    take_factors (&factors, &rows[i], n_groups, AMX_STEPS / steps, kind);
-    load_rows (&rows[i], piece);
+  load_rows (&rows[0], piece);
+  for (i = 0; i < n_tiles; i++) {
+    if (has_ending)
+      start_ending (&ending, workshop, &rows[i - 1], &factors[(i - 1) % 2], 1, most, kind);
     MULTIPLY_PAIR (0)
-    MULTIPLY_PAIR (2)
+    take_factors (&factors[i % 2], &rows[i], n_groups, most, kind);
+    start_ending (&ending, workshop, &rows[i], &factors[i % 2], 0, most, kind);
+    has_ending = 1;
+    MULTIPLY_PAIR (1)
+    if (i + 1 < n_tiles)
+      load_rows (&rows[i + 1], piece);
   }
+  start_ending (&ending, workshop, &rows[i - 1], &factors[(i - 1) % 2], 1, most, kind);
+  for (i = 0; i < AMX_ROWS; i += 2)
+    END_ROWS (i)
 }
 
 typedef void (*PieceFunc) (const Rows *rows, size_t n_tiles, const Piece *piece);
@@ -323,6 +340,27 @@ fill_columns (Columns *columns, const uint8_t *from, size_t at, size_t n, size_t
   }
 }
 
+/* The same of nibbles as they are in a panel. */
+static void
+fill_nibbles (Columns *columns, const uint8_t *from, size_t at, size_t n, size_t step, int bias)
+{
+  const vi biases = _mm512_set1_epi8 ((char) bias);
+  size_t i, v;
+
+  for (i = at; i < at + n; i += 2 * INT_INNER) {
+    size_t to = WINDOW (i / step) + i % step * AMX_COLUMNS;
+
+    VLM_UNROLL
+    for (v = 0; v < N_TILES; v++) {
+      vi pairs = vi_load (from + v * sizeof (vi));
+
+      vi_store (columns[v] + to, _mm512_sub_epi8 (vi_low_nibbles (pairs), biases));
+      vi_store (columns[v] + to + sizeof (vi), _mm512_sub_epi8 (vi_high_nibbles (pairs), biases));
+    }
+    from += INT_LANE_BYTES;
+  }
+}
+
 /* Makes len values ready, which are whole groups but for the last ones of the rows. */
 static void
 next_piece (Workshop *workshop, IntReader *reader, size_t len, size_t step)
@@ -338,8 +376,14 @@ next_piece (Workshop *workshop, IntReader *reader, size_t len, size_t step)
       int_enter_run (reader, g++);
     left = reader->run_at + reader->run_len - reader->at;
     n = left < len - at ? left : len - at;
-    w = int_widen_values (reader, workshop->room.w, n);
-    fill_columns (workshop->columns, w, at, n, step, bias);
+    if (reader->format->bits == 4) {
+      w = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
+      fill_nibbles (workshop->columns, w, at, n, step, bias);
+      reader->at += n;
+    } else {
+      w = int_widen_values (reader, workshop->room.w, n);
+      fill_columns (workshop->columns, w, at, n, step, bias);
+    }
     at += n;
   }
   for (; reader->format->scale != VLM_SCALE_ROW && g < AMX_STEPS; g++) {
@@ -363,8 +407,8 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
   const size_t n_tiles = (n_rows + AMX_ROWS - 1) / AMX_ROWS;
   const size_t groups = AMX_STEPS * p->step / x->group, most = groups * x->group;
   const float *scales = int_row_scales (p->format, p->w);
-  IntRow sums[BLOCK_ROWS] __attribute__ ((aligned (64)));
-  Rows rows[BLOCK_ROWS / AMX_ROWS];
+  IntRow sums[BLOCK_TILES * AMX_ROWS] __attribute__ ((aligned (64)));
+  Rows rows[BLOCK_TILES];
   Workshop workshop __attribute__ ((aligned (4096)));
   IntReader reader = int_start_panel (&workshop.room, p->format, p->w, x->k, first == 0);
   size_t i;
@@ -374,7 +418,7 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
     size_t row = first + first_row (i, n_rows);
 
     rows[i] = (Rows){ sums + i * AMX_ROWS, x->q + row * x->ldq, x->ldq, x->scale + row * x->ldg,
-      x->sum + row * x->ldg, x->ldg };
+      x->sum + row * x->ldg, x->ldg, p->y + row * p->ldy };
   }
   while (reader.at < reader.k) {
     size_t left = reader.k - reader.at, len = left < most ? left : most;
@@ -388,11 +432,9 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
       rows[i].x_sum += groups;
     }
   }
-  for (i = 0; i < n_tiles; i++) {
-    float *y = p->y + (first + first_row (i, n_rows)) * p->ldy;
-
-    int_store_rows (y, p->ldy, (const IntRow *) rows[i].sums, AMX_ROWS, p->n, scales, p->bias);
-  }
+  for (i = 0; i < n_tiles; i++)
+    int_store_rows (
+        rows[i].y, p->ldy, (const IntRow *) rows[i].sums, AMX_ROWS, p->n, scales, p->bias);
 }
 
 static void
@@ -408,28 +450,46 @@ configure (size_t step)
   AMX_CONFIGURE (&config);
 }
 
+/* How many of m rows are worth tiles: those that fill them, and the rest if it nearly fills one. */
+static size_t
+choose_rows (size_t m)
+{
+  const size_t rest = m % AMX_ROWS;
+
+  return rest > MOST_REST ? m : m - rest;
+}
+
 static void
 amx_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m, const VlmIntFormat *format,
     const void *w, size_t n, const float *bias)
 {
   const size_t step = choose_step (x->group);
-  size_t n_blocks = (m + BLOCK_ROWS - 1) / BLOCK_ROWS, first = 0;
-  Product p = { x, format, w, step, NULL, y, ldy, n, bias };
+  size_t rows = m < AMX_ROWS || step == 0 ? 0 : choose_rows (m), first = 0;
+  VlmActivations rest = *x;
 
-  if (m < LEAST_ROWS || step == 0) {
-    vlm_avx512vnni_matmul_int (y, ldy, x, m, format, w, n, bias);
-    return;
+  if (rows > 0) {
+    const Product p = { x, format, w, step, choose_func (format, x->group / step), y, ldy, n,
+      bias };
+    size_t n_tiles = (rows + AMX_ROWS - 1) / AMX_ROWS;
+    size_t n_blocks = (n_tiles + BLOCK_TILES - 1) / BLOCK_TILES;
+
+    configure (step);
+    for (; first < rows; n_blocks--) {
+      size_t tiles = (n_tiles + n_blocks - 1) / n_blocks, left = rows - first;
+      size_t n_rows = left < tiles * AMX_ROWS ? left : tiles * AMX_ROWS;
+
+      multiply_block (&p, first, n_rows);
+      first += n_rows;
+      n_tiles -= tiles;
+    }
+    AMX_RELEASE ();
   }
-
-  p.func = choose_func (format, x->group / step);
-  configure (step);
-  for (; n_blocks > 0; n_blocks--) {
-    size_t rows = (m - first + n_blocks - 1) / n_blocks;
-
-    multiply_block (&p, first, rows);
-    first += rows;
+  if (rows < m) {
+    rest.q += rows * x->ldq;
+    rest.scale += rows * x->ldg;
+    rest.sum += rows * x->ldg;
+    vlm_avx512vnni_matmul_int (y + rows * ldy, ldy, &rest, m - rows, format, w, n, bias);
   }
-  AMX_RELEASE ();
 }
 
 void
