@@ -14,6 +14,8 @@
 #undef HEAD_VECTORS
 #define HEAD_VECTORS 2
 #define HEAD_BIAS 0
+/* While one block is softened, the tile unit has the next. */
+#define HEAD_BUFFERS 2
 
 #include "kernels/simd/head-queries.h"
 
@@ -147,9 +149,9 @@ amx_pack_head (void *packed, const VlmHead *head)
   AMX_LOAD (6, tile->q[(d) / 4], 0, COLUMN_BYTES);                                                 \
   AMX_LOAD (7, tile->q[(d) / 4], STEP, COLUMN_BYTES);
 
-/* Integer products of 32 keys with all queries of the tile, in place of row and following. */
+/* Integer products of 32 keys with all queries of the tile, in place of their scores. */
 vlm_always_inline void
-score_keys (HeadTile *tile, const int8_t *keys, size_t dim, size_t row, int is_one_step)
+score_keys (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t dim, int is_one_step)
 {
   size_t d;
 
@@ -168,58 +170,56 @@ score_keys (HeadTile *tile, const int8_t *keys, size_t dim, size_t row, int is_o
     AMX_MULTIPLY (2, 5, 6);
     AMX_MULTIPLY (3, 5, 7);
   }
-  AMX_STORE (0, tile->scores[row], 0, COLUMN_BYTES);
-  AMX_STORE (1, tile->scores[row], STEP, COLUMN_BYTES);
-  AMX_STORE (2, tile->scores[row + AMX_ROWS], 0, COLUMN_BYTES);
-  AMX_STORE (3, tile->scores[row + AMX_ROWS], STEP, COLUMN_BYTES);
+  AMX_STORE (0, scores[0], 0, COLUMN_BYTES);
+  AMX_STORE (1, scores[0], STEP, COLUMN_BYTES);
+  AMX_STORE (2, scores[AMX_ROWS], 0, COLUMN_BYTES);
+  AMX_STORE (3, scores[AMX_ROWS], STEP, COLUMN_BYTES);
 }
 
 static __attribute__ ((noinline)) void
-score_tile_short (HeadTile *tile, const int8_t *keys, size_t n)
+score_tile_short (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n)
 {
   size_t j;
 
   LOAD_QUERIES (0)
   for (j = 0; j < n; j += 2 * AMX_ROWS)
-    score_keys (tile, keys + j * STEP, STEP, j, 1);
+    score_keys (tile, scores + j, keys + j * STEP, STEP, 1);
 }
 
 static __attribute__ ((noinline)) void
-score_tile_long (HeadTile *tile, const int8_t *keys, size_t n, size_t dim)
+score_tile_long (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n, size_t dim)
 {
   size_t j;
 
   for (j = 0; j < n; j += 2 * AMX_ROWS)
-    score_keys (tile, keys + j * dim, dim, j, 0);
+    score_keys (tile, scores + j, keys + j * dim, dim, 0);
 }
 
 /* Makes floats of the n integers that scores are; after them come as many as steps of tiles take,
  * which no weight is left of. */
 static vf
-scale_scores (HeadTile *tile, const float *k_scale, size_t n, size_t v)
+scale_scores (HeadRow *block, const float *k_scale, size_t n, size_t v)
 {
   vf most = vf_set1 (HEAD_NO_MAX);
   size_t j;
 
   for (j = 0; j < n; j++) {
-    float *scores = tile->scores[j] + v * VF_LANES;
+    float *scores = block[j] + v * VF_LANES;
     vf score = vf_mul (vi_to_vf (vi_load ((const uint8_t *) scores)), vf_set1 (k_scale[j]));
 
     vf_store (scores, score);
     most = vf_max (score, most);
   }
   for (; j % STEP != 0; j++)
-    vf_store (tile->scores[j] + v * VF_LANES, vf_set1 (-INFINITY));
+    vf_store (block[j] + v * VF_LANES, vf_set1 (-INFINITY));
   return most;
 }
 
-/* The weight of the key in row j. */
+/* The weight of a key. */
 vlm_always_inline vi
-weigh (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
+weigh (const float *score, vf most, vf q_scale)
 {
-  vf score = vf_load (tile->scores[j] + v * VF_LANES);
-
-  return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
+  return vi_from_vf (head_exp2 (vf_mul (vf_sub (vf_load (score), most), q_scale), HEAD_WEIGHT_MAX));
 }
 
 /* Low digits of two times two weights, the second two in the odd bytes. */
@@ -241,18 +241,20 @@ high_digits (vi even, vi odd)
 
 /* Makes weights of the n scores of a block. */
 vlm_always_inline void
-soften (HeadTile *tile, const float *k_scale, size_t n, size_t v)
+soften (HeadTile *tile, HeadRow *scores, const float *k_scale, size_t n, size_t v)
 {
   static const int16_t ones[2] = { 1, 1 };
   const size_t at = v * VF_LANES;
-  const vf q_scale = vf_load (tile->q_scale + at), most = scale_scores (tile, k_scale, n, v);
+  const vf q_scale = vf_load (tile->q_scale + at), most = scale_scores (scores, k_scale, n, v);
   vf before = vf_load (tile->max + at), max = vf_max (before, most), older, newer;
   vi sum = vi_set1 (0);
   size_t j;
 
   for (j = 0; j < round_up (n, STEP); j += 4) {
-    vi even = vi_pair (weigh (tile, j, v, most, q_scale), weigh (tile, j + 2, v, most, q_scale));
-    vi odd = vi_pair (weigh (tile, j + 1, v, most, q_scale), weigh (tile, j + 3, v, most, q_scale));
+    vi even =
+        vi_pair (weigh (scores[j] + at, most, q_scale), weigh (scores[j + 2] + at, most, q_scale));
+    vi odd = vi_pair (
+        weigh (scores[j + 1] + at, most, q_scale), weigh (scores[j + 3] + at, most, q_scale));
 
     sum = vi_dot_pair (vi_dot_pair (sum, even, ones), odd, ones);
     vi_store ((uint8_t *) (tile->p[j / 4] + at), high_digits (even, odd));
@@ -331,24 +333,58 @@ add_sums (HeadTile *tile, const Sums *sums, size_t d)
   }
 }
 
-/* Takes n keys from key number first on into the tile. */
+/* Begins with the n keys from key number first on. */
 static void
-absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
+begin_block (
+    const HeadTile *tile, HeadRow *scores, const HeadArrays *arrays, size_t first, size_t n)
 {
   const int8_t *keys = arrays->keys + first * arrays->padded_dim;
-  const size_t stride = (size_t) (value_tiles (arrays, STEP, 0) - value_tiles (arrays, 0, 0));
-  Sums sums __attribute__ ((aligned (64)));
-  size_t d, v;
 
   if (arrays->padded_dim == STEP)
-    score_tile_short (tile, keys, n);
+    score_tile_short (tile, scores, keys, n);
   else
-    score_tile_long (tile, keys, n, arrays->padded_dim);
-  for (v = 0; v < HEAD_VECTORS; v++)
-    soften (tile, arrays->k_scale + first, n, v);
+    score_tile_long (tile, scores, keys, n, arrays->padded_dim);
+}
+
+/* Adds the values of these keys. Sums are converted while the tile unit has those that follow. */
+static void
+end_block (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
+{
+  const size_t stride = (size_t) (value_tiles (arrays, STEP, 0) - value_tiles (arrays, 0, 0));
+  Sums sums[2] __attribute__ ((aligned (64)));
+  size_t d;
+
   for (d = 0; d < arrays->dim; d += AMX_ROWS) {
-    value_tile_sums (tile, &sums, value_tiles (arrays, first, d), stride, n);
-    add_sums (tile, &sums, d);
+    value_tile_sums (tile, &sums[d / AMX_ROWS % 2], value_tiles (arrays, first, d), stride, n);
+    if (d > 0)
+      add_sums (tile, &sums[(d / AMX_ROWS - 1) % 2], d - AMX_ROWS);
+  }
+  add_sums (tile, &sums[(d / AMX_ROWS - 1) % 2], d - AMX_ROWS);
+}
+
+static size_t
+block_keys (const VlmHeadAttention *args, size_t first)
+{
+  return args->n_keys - first < HEAD_BLOCK ? args->n_keys - first : HEAD_BLOCK;
+}
+
+/* Takes all keys into the tile, whose last query is before number end. */
+static void
+absorb (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end)
+{
+  size_t block, key, v;
+
+  begin_block (tile, tile->scores[0], arrays, 0, block_keys (args, 0));
+  for (block = 0, key = 0; key < args->n_keys; block++, key += HEAD_BLOCK) {
+    const size_t n = block_keys (args, key), next = key + HEAD_BLOCK;
+
+    if (next < args->n_keys)
+      begin_block (tile, tile->scores[(block + 1) % 2], arrays, next, block_keys (args, next));
+    if (block * HEAD_PREFETCH < HEAD_COLUMNS)
+      head_prefetch_queries (args, end + block * HEAD_PREFETCH, HEAD_PREFETCH);
+    for (v = 0; v < HEAD_VECTORS; v++)
+      soften (tile, tile->scores[block % 2], arrays->k_scale + key, n, v);
+    end_block (tile, arrays, key, n);
   }
 }
 
@@ -370,7 +406,7 @@ amx_attend_head (const VlmHeadAttention *args)
 {
   const HeadArrays arrays = find_arrays (args->head, args->n_keys, args->head_dim);
   HeadTile tile;
-  size_t first, n, key;
+  size_t first, n;
 
   configure ();
   for (first = 0; first < args->n_queries; first += n) {
@@ -380,13 +416,7 @@ amx_attend_head (const VlmHeadAttention *args)
     if (first == 0)
       head_prefetch_queries (args, 0, n);
     head_begin (&tile, &arrays, args, first, n, HEAD_VECTORS);
-    for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
-      const size_t left_keys = args->n_keys - key;
-
-      if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
-        head_prefetch_queries (args, first + n + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
-      absorb (&tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK);
-    }
+    absorb (&tile, &arrays, args, first + n);
     head_finish (&tile, &arrays, args, first, n, HEAD_VECTORS);
   }
   AMX_RELEASE ();
