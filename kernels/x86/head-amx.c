@@ -33,7 +33,7 @@
 #define QUADS (HEAD_BLOCK / 4)
 
 /* Sums of 16 values of d for the queries of a vector: high, mixed, low. */
-typedef int32_t Sums[HEAD_VECTORS][3][AMX_ROWS][AMX_COLUMNS];
+typedef int32_t Sums[3][AMX_ROWS][AMX_COLUMNS];
 
 static const uint8_t zeros[TILE_BYTES] __attribute__ ((aligned (64)));
 
@@ -149,50 +149,68 @@ amx_pack_head (void *packed, const VlmHead *head)
   AMX_LOAD (6, tile->q[(d) / 4], 0, COLUMN_BYTES);                                                 \
   AMX_LOAD (7, tile->q[(d) / 4], STEP, COLUMN_BYTES);
 
-/* Integer products of 32 keys with all queries of the tile, in place of their scores. */
-vlm_always_inline void
-score_keys (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t dim, int is_one_step)
-{
-  size_t d;
+/* Products of 16 keys with all queries of the tile. */
+#define SCORE_STEP(a, b, from, d)                                                                  \
+  AMX_LOAD (4, (from) + (d), 0, dim);                                                              \
+  AMX_MULTIPLY (a, 4, 6);                                                                          \
+  AMX_MULTIPLY (b, 4, 7);
 
-  AMX_LOAD (0, zeros, 0, STEP);
-  AMX_LOAD (1, zeros, 0, STEP);
-  AMX_LOAD (2, zeros, 0, STEP);
-  AMX_LOAD (3, zeros, 0, STEP);
-  for (d = 0; d < dim; d += STEP) {
-    AMX_LOAD (4, keys + d, 0, dim);
-    AMX_LOAD (5, keys + AMX_ROWS * dim + d, 0, dim);
-    if (!is_one_step) {
-      LOAD_QUERIES (d)
-    }
-    AMX_MULTIPLY (0, 4, 6);
-    AMX_MULTIPLY (1, 4, 7);
-    AMX_MULTIPLY (2, 5, 6);
-    AMX_MULTIPLY (3, 5, 7);
-  }
-  AMX_STORE (0, scores[0], 0, COLUMN_BYTES);
-  AMX_STORE (1, scores[0], STEP, COLUMN_BYTES);
-  AMX_STORE (2, scores[AMX_ROWS], 0, COLUMN_BYTES);
-  AMX_STORE (3, scores[AMX_ROWS], STEP, COLUMN_BYTES);
-}
+#define CLEAR_SCORES(a, b)                                                                         \
+  AMX_LOAD (a, zeros, 0, STEP);                                                                    \
+  AMX_LOAD (b, zeros, 0, STEP);
 
+#define STORE_SCORES(a, b, row)                                                                    \
+  AMX_STORE (a, (row), 0, COLUMN_BYTES);                                                           \
+  AMX_STORE (b, (row), STEP, COLUMN_BYTES);
+
+/* Heads of up to 64: products of n keys, in place of their scores. Queries stay in tiles. */
 static __attribute__ ((noinline)) void
 score_tile_short (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n)
 {
+  const size_t dim = STEP;
   size_t j;
 
   LOAD_QUERIES (0)
-  for (j = 0; j < n; j += 2 * AMX_ROWS)
-    score_keys (tile, scores + j, keys + j * STEP, STEP, 1);
+  for (j = 0; j < n; j += 2 * AMX_ROWS) {
+    CLEAR_SCORES (0, 1)
+    SCORE_STEP (0, 1, keys + j * dim, 0)
+    if (j > 0) {
+      STORE_SCORES (2, 3, scores[j - AMX_ROWS])
+    }
+    CLEAR_SCORES (2, 3)
+    SCORE_STEP (2, 3, keys + (j + AMX_ROWS) * dim, 0)
+    STORE_SCORES (0, 1, scores[j])
+  }
+  STORE_SCORES (2, 3, scores[j - AMX_ROWS])
 }
 
+/* The same of longer ones. */
 static __attribute__ ((noinline)) void
 score_tile_long (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n, size_t dim)
 {
-  size_t j;
+  size_t j, d;
 
-  for (j = 0; j < n; j += 2 * AMX_ROWS)
-    score_keys (tile, scores + j, keys + j * dim, dim, 0);
+  for (j = 0; j < n; j += 2 * AMX_ROWS) {
+    CLEAR_SCORES (0, 1)
+    CLEAR_SCORES (2, 3)
+    for (d = 0; d < dim; d += STEP) {
+      LOAD_QUERIES (d)
+      SCORE_STEP (0, 1, keys + j * dim, d)
+      SCORE_STEP (2, 3, keys + (j + AMX_ROWS) * dim, d)
+    }
+    STORE_SCORES (0, 1, scores[j])
+    STORE_SCORES (2, 3, scores[j + AMX_ROWS])
+  }
+}
+
+/* Makes a score of the integers that were left in its place. */
+vlm_always_inline vf
+scale_score (float *scores, float k_scale)
+{
+  vf score = vf_mul (vi_to_vf (vi_load ((const uint8_t *) scores)), vf_set1 (k_scale));
+
+  vf_store (scores, score);
+  return score;
 }
 
 /* Makes floats of the n integers that scores are; after them come as many as steps of tiles take,
@@ -200,19 +218,21 @@ score_tile_long (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size
 static vf
 scale_scores (HeadRow *block, const float *k_scale, size_t n, size_t v)
 {
-  vf most = vf_set1 (HEAD_NO_MAX);
-  size_t j;
+  /* Four at a time, or each would wait for the one before. */
+  vf most[4] = { vf_set1 (HEAD_NO_MAX), vf_set1 (HEAD_NO_MAX), vf_set1 (HEAD_NO_MAX),
+    vf_set1 (HEAD_NO_MAX) };
+  size_t j, i;
 
-  for (j = 0; j < n; j++) {
-    float *scores = block[j] + v * VF_LANES;
-    vf score = vf_mul (vi_to_vf (vi_load ((const uint8_t *) scores)), vf_set1 (k_scale[j]));
-
-    vf_store (scores, score);
-    most = vf_max (score, most);
+  for (j = 0; j + 4 <= n; j += 4) {
+    VLM_UNROLL
+    for (i = 0; i < 4; i++)
+      most[i] = vf_max (scale_score (block[j + i] + v * VF_LANES, k_scale[j + i]), most[i]);
   }
+  for (; j < n; j++)
+    most[0] = vf_max (scale_score (block[j] + v * VF_LANES, k_scale[j]), most[0]);
   for (; j % STEP != 0; j++)
     vf_store (block[j] + v * VF_LANES, vf_set1 (-INFINITY));
-  return most;
+  return vf_max (vf_max (most[0], most[1]), vf_max (most[2], most[3]));
 }
 
 /* The weight of a key. */
@@ -270,51 +290,56 @@ soften (HeadTile *tile, HeadRow *scores, const float *k_scale, size_t n, size_t 
       tile->sum + at, vf_fma (vf_load (tile->sum + at), older, vf_mul (vi_to_vf (sum), newer)));
 }
 
-/* Sums of products of the weights of n keys and 16 values of d. */
+/* Four products of a step: keys number j to j + 63 of the block. */
+#define VALUE_STEP(j, v, high, mixed, low)                                                         \
+  AMX_LOAD (6, values + (j) / STEP * stride, 0, STEP);                                             \
+  AMX_LOAD (7, tile->p[(j) / 4], (v) *STEP, COLUMN_BYTES);                                         \
+  AMX_MULTIPLY (high, 6, 7);                                                                       \
+  AMX_LOAD (7, tile->p[QUADS + (j) / 4], (v) *STEP, COLUMN_BYTES);                                 \
+  AMX_MULTIPLY (mixed, 6, 7);                                                                      \
+  AMX_LOAD (6, values + (j) / STEP * stride, TILE_BYTES, STEP);                                    \
+  AMX_MULTIPLY (low, 6, 7);                                                                        \
+  AMX_LOAD (7, tile->p[(j) / 4], (v) *STEP, COLUMN_BYTES);                                         \
+  AMX_MULTIPLY (mixed, 6, 7);
+
+#define CLEAR_SUMS(a, b, c)                                                                        \
+  AMX_LOAD (a, zeros, 0, STEP);                                                                    \
+  AMX_LOAD (b, zeros, 0, STEP);                                                                    \
+  AMX_LOAD (c, zeros, 0, STEP);
+
+#define STORE_SUMS(a, b, c, sums, v)                                                               \
+  AMX_STORE (a, (sums)[v], 0, STEP);                                                               \
+  AMX_STORE (b, (sums)[v], TILE_BYTES, STEP);                                                      \
+  AMX_STORE (c, (sums)[v], 2 * TILE_BYTES, STEP);
+
+/*
+ * Sums of products of the weights of n keys and 16 values of d. A store waits for the product that it
+ * stores, and all products after it wait for the store: sums leave once there are products after
+ * them. Those of the last vector are left in tiles 3 to 5, and those of the call before are stored.
+ */
 static __attribute__ ((noinline)) void
-value_tile_sums (const HeadTile *tile, Sums *sums, const uint8_t *values, size_t stride, size_t n)
+value_tile_sums (
+    const HeadTile *tile, Sums *sums, Sums *before, const uint8_t *values, size_t stride, size_t n)
 {
   size_t j;
 
-  AMX_LOAD (0, zeros, 0, STEP);
-  AMX_LOAD (1, zeros, 0, STEP);
-  AMX_LOAD (2, zeros, 0, STEP);
-  AMX_LOAD (3, zeros, 0, STEP);
-  AMX_LOAD (4, zeros, 0, STEP);
-  AMX_LOAD (5, zeros, 0, STEP);
-  for (j = 0; j < n; j += STEP) {
-    const HeadWords *high = tile->p + j / 4, *low = high + QUADS;
-
-    AMX_LOAD (6, values, 0, STEP);
-    AMX_LOAD (7, high, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (0, 6, 7);
-    AMX_LOAD (7, high, STEP, COLUMN_BYTES);
-    AMX_MULTIPLY (3, 6, 7);
-    AMX_LOAD (7, low, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (1, 6, 7);
-    AMX_LOAD (7, low, STEP, COLUMN_BYTES);
-    AMX_MULTIPLY (4, 6, 7);
-    AMX_LOAD (6, values, TILE_BYTES, STEP);
-    AMX_MULTIPLY (5, 6, 7);
-    AMX_LOAD (7, low, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (2, 6, 7);
-    AMX_LOAD (7, high, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (1, 6, 7);
-    AMX_LOAD (7, high, STEP, COLUMN_BYTES);
-    AMX_MULTIPLY (4, 6, 7);
-    values += stride;
+  CLEAR_SUMS (0, 1, 2)
+  VALUE_STEP ((size_t) 0, 0, 0, 1, 2)
+  STORE_SUMS (3, 4, 5, before, 1)
+  for (j = STEP; j < n; j += STEP) {
+    VALUE_STEP (j, 0, 0, 1, 2)
   }
-  AMX_STORE (0, sums, 0, STEP);
-  AMX_STORE (1, sums, TILE_BYTES, STEP);
-  AMX_STORE (2, sums, 2 * TILE_BYTES, STEP);
-  AMX_STORE (3, sums, 3 * TILE_BYTES, STEP);
-  AMX_STORE (4, sums, 4 * TILE_BYTES, STEP);
-  AMX_STORE (5, sums, 5 * TILE_BYTES, STEP);
+  CLEAR_SUMS (3, 4, 5)
+  VALUE_STEP ((size_t) 0, 1, 3, 4, 5)
+  STORE_SUMS (0, 1, 2, sums, 0)
+  for (j = STEP; j < n; j += STEP) {
+    VALUE_STEP (j, 1, 3, 4, 5)
+  }
 }
 
 /* out = out * older + sum * newer for 16 values of d from d on */
 static void
-add_sums (HeadTile *tile, const Sums *sums, size_t d)
+add_sums (HeadTile *tile, Sums *sums, size_t d)
 {
   size_t r, v;
 
@@ -324,10 +349,10 @@ add_sums (HeadTile *tile, const Sums *sums, size_t d)
 
     for (r = 0; r < AMX_ROWS; r++) {
       float *out = tile->out[d + r] + v * VF_LANES;
-      vi sum = vi_load ((const uint8_t *) (*sums)[v][0][r]);
+      vi sum = vi_load ((const uint8_t *) sums[v][0][r]);
 
-      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) (*sums)[v][1][r]));
-      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) (*sums)[v][2][r]));
+      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) sums[v][1][r]));
+      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) sums[v][2][r]));
       vf_store (out, vf_fma (vf_load (out), older, vf_mul (vi_to_vf (sum), newer)));
     }
   }
@@ -351,15 +376,17 @@ static void
 end_block (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
 {
   const size_t stride = (size_t) (value_tiles (arrays, STEP, 0) - value_tiles (arrays, 0, 0));
-  Sums sums[2] __attribute__ ((aligned (64)));
-  size_t d;
+  Sums sums[2][HEAD_VECTORS] __attribute__ ((aligned (64)));
+  size_t g, d;
 
-  for (d = 0; d < arrays->dim; d += AMX_ROWS) {
-    value_tile_sums (tile, &sums[d / AMX_ROWS % 2], value_tiles (arrays, first, d), stride, n);
-    if (d > 0)
-      add_sums (tile, &sums[(d / AMX_ROWS - 1) % 2], d - AMX_ROWS);
+  for (g = 0, d = 0; d < arrays->dim; g++, d += AMX_ROWS) {
+    value_tile_sums (
+        tile, sums[g % 2], sums[(g + 1) % 2], value_tiles (arrays, first, d), stride, n);
+    if (g > 0)
+      add_sums (tile, sums[(g + 1) % 2], d - AMX_ROWS);
   }
-  add_sums (tile, &sums[(d / AMX_ROWS - 1) % 2], d - AMX_ROWS);
+  STORE_SUMS (3, 4, 5, sums[(g + 1) % 2], 1)
+  add_sums (tile, sums[(g + 1) % 2], d - AMX_ROWS);
 }
 
 static size_t
