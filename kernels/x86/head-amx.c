@@ -165,7 +165,7 @@ amx_pack_head (void *packed, const VlmHead *head)
 
 /* Heads of up to 64: products of n keys, in place of their scores. Queries stay in tiles. */
 static __attribute__ ((noinline)) void
-score_tile_short (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n)
+score_short (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n)
 {
   const size_t dim = STEP;
   size_t j;
@@ -186,7 +186,7 @@ score_tile_short (const HeadTile *tile, HeadRow *scores, const int8_t *keys, siz
 
 /* The same of longer ones. */
 static __attribute__ ((noinline)) void
-score_tile_long (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n, size_t dim)
+score_long (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n, size_t dim)
 {
   size_t j, d;
 
@@ -318,7 +318,7 @@ soften (HeadTile *tile, HeadRow *scores, const float *k_scale, size_t n, size_t 
  * them. Those of the last vector are left in tiles 3 to 5, and those of the call before are stored.
  */
 static __attribute__ ((noinline)) void
-value_tile_sums (
+sum_values (
     const HeadTile *tile, Sums *sums, Sums *before, const uint8_t *values, size_t stride, size_t n)
 {
   size_t j;
@@ -366,9 +366,9 @@ begin_block (
   const int8_t *keys = arrays->keys + first * arrays->padded_dim;
 
   if (arrays->padded_dim == STEP)
-    score_tile_short (tile, scores, keys, n);
+    score_short (tile, scores, keys, n);
   else
-    score_tile_long (tile, scores, keys, n, arrays->padded_dim);
+    score_long (tile, scores, keys, n, arrays->padded_dim);
 }
 
 /* Adds the values of these keys. Sums are converted while the tile unit has those that follow. */
@@ -380,8 +380,7 @@ end_block (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
   size_t g, d;
 
   for (g = 0, d = 0; d < arrays->dim; g++, d += AMX_ROWS) {
-    value_tile_sums (
-        tile, sums[g % 2], sums[(g + 1) % 2], value_tiles (arrays, first, d), stride, n);
+    sum_values (tile, sums[g % 2], sums[(g + 1) % 2], value_tiles (arrays, first, d), stride, n);
     if (g > 0)
       add_sums (tile, sums[(g + 1) % 2], d - AMX_ROWS);
   }
