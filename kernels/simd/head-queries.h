@@ -19,7 +19,7 @@ typedef struct
 {
   HeadWords q[HEAD_MAX_DIM / 4]; /* four values of d in each word, plus HEAD_BIAS */
   HeadRow q_scale;
-  HeadRow scores[HEAD_BLOCK];
+  HeadRow scores[HEAD_BUFFERS][HEAD_BLOCK]; /* of as many blocks as are in work at once */
   HeadWords p[HEAD_BLOCK / 2]; /* weights, two keys in each word or what the level wants */
   HeadRow out[HEAD_MAX_DIM];   /* sum of p * value, before the scales of the values */
   HeadRow max, sum;

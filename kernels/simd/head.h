@@ -13,6 +13,7 @@
 #define VLM_KERNELS_SIMD_HEAD_H
 
 #define HEAD_BIAS INT_BIAS
+#define HEAD_BUFFERS 1
 
 #include "head-queries.h"
 
@@ -130,7 +131,7 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
     for (r = 0; r < rows; r++) {
       vf score = vf_mul (vi_to_vf (sum[r][v]), vf_set1 (arrays->k_scale[first + r]));
 
-      vf_store (tile->scores[first_row + r] + v * VF_LANES, score);
+      vf_store (tile->scores[0][first_row + r] + v * VF_LANES, score);
       most = vf_max (score, most);
     }
     vf_store (tile->most + v * VF_LANES, most);
@@ -205,7 +206,7 @@ DEFINE_HEAD_TILES (narrow, 1)
 vlm_always_inline vi
 head_weight (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
 {
-  vf score = vf_load (tile->scores[j] + v * VF_LANES);
+  vf score = vf_load (tile->scores[0][j] + v * VF_LANES);
 
   return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
 }

@@ -2,6 +2,7 @@
 
 #include "kernels/levels.h"
 #include "int-avxvnni.h"
+#include "kernels/simd/head.h"
 #include "kernels/simd/int-lanes.h"
 #include "kernels/simd/integer.h"
 
@@ -16,4 +17,5 @@ void
 FILL (VlmKernels *kernels)
 {
   int_fill (kernels);
+  head_fill (kernels);
 }

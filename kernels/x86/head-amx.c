@@ -14,6 +14,8 @@
 #undef HEAD_VECTORS
 #define HEAD_VECTORS 2
 #define HEAD_BIAS 0
+/* While one block is softened, the tile unit has the next. */
+#define HEAD_BUFFERS 2
 
 #include "kernels/simd/head-queries.h"
 
@@ -31,7 +33,7 @@
 #define QUADS (HEAD_BLOCK / 4)
 
 /* Sums of 16 values of d for the queries of a vector: high, mixed, low. */
-typedef int32_t Sums[HEAD_VECTORS][3][AMX_ROWS][AMX_COLUMNS];
+typedef int32_t Sums[3][AMX_ROWS][AMX_COLUMNS];
 
 static const uint8_t zeros[TILE_BYTES] __attribute__ ((aligned (64)));
 
@@ -147,79 +149,97 @@ amx_pack_head (void *packed, const VlmHead *head)
   AMX_LOAD (6, tile->q[(d) / 4], 0, COLUMN_BYTES);                                                 \
   AMX_LOAD (7, tile->q[(d) / 4], STEP, COLUMN_BYTES);
 
-/* Integer products of 32 keys with all queries of the tile, in place of row and following. */
-vlm_always_inline void
-score_keys (HeadTile *tile, const int8_t *keys, size_t dim, size_t row, int is_one_step)
-{
-  size_t d;
+/* Products of 16 keys with all queries of the tile. */
+#define SCORE_STEP(a, b, from, d)                                                                  \
+  AMX_LOAD (4, (from) + (d), 0, dim);                                                              \
+  AMX_MULTIPLY (a, 4, 6);                                                                          \
+  AMX_MULTIPLY (b, 4, 7);
 
-  AMX_LOAD (0, zeros, 0, STEP);
-  AMX_LOAD (1, zeros, 0, STEP);
-  AMX_LOAD (2, zeros, 0, STEP);
-  AMX_LOAD (3, zeros, 0, STEP);
-  for (d = 0; d < dim; d += STEP) {
-    AMX_LOAD (4, keys + d, 0, dim);
-    AMX_LOAD (5, keys + AMX_ROWS * dim + d, 0, dim);
-    if (!is_one_step) {
-      LOAD_QUERIES (d)
-    }
-    AMX_MULTIPLY (0, 4, 6);
-    AMX_MULTIPLY (1, 4, 7);
-    AMX_MULTIPLY (2, 5, 6);
-    AMX_MULTIPLY (3, 5, 7);
-  }
-  AMX_STORE (0, tile->scores[row], 0, COLUMN_BYTES);
-  AMX_STORE (1, tile->scores[row], STEP, COLUMN_BYTES);
-  AMX_STORE (2, tile->scores[row + AMX_ROWS], 0, COLUMN_BYTES);
-  AMX_STORE (3, tile->scores[row + AMX_ROWS], STEP, COLUMN_BYTES);
-}
+#define CLEAR_SCORES(a, b)                                                                         \
+  AMX_LOAD (a, zeros, 0, STEP);                                                                    \
+  AMX_LOAD (b, zeros, 0, STEP);
 
+#define STORE_SCORES(a, b, row)                                                                    \
+  AMX_STORE (a, (row), 0, COLUMN_BYTES);                                                           \
+  AMX_STORE (b, (row), STEP, COLUMN_BYTES);
+
+/* Heads of up to 64: products of n keys, in place of their scores. Queries stay in tiles. */
 static __attribute__ ((noinline)) void
-score_tile_short (HeadTile *tile, const int8_t *keys, size_t n)
+score_short (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n)
 {
+  const size_t dim = STEP;
   size_t j;
 
   LOAD_QUERIES (0)
-  for (j = 0; j < n; j += 2 * AMX_ROWS)
-    score_keys (tile, keys + j * STEP, STEP, j, 1);
+  for (j = 0; j < n; j += 2 * AMX_ROWS) {
+    CLEAR_SCORES (0, 1)
+    SCORE_STEP (0, 1, keys + j * dim, 0)
+    if (j > 0) {
+      STORE_SCORES (2, 3, scores[j - AMX_ROWS])
+    }
+    CLEAR_SCORES (2, 3)
+    SCORE_STEP (2, 3, keys + (j + AMX_ROWS) * dim, 0)
+    STORE_SCORES (0, 1, scores[j])
+  }
+  STORE_SCORES (2, 3, scores[j - AMX_ROWS])
 }
 
+/* The same of longer ones. */
 static __attribute__ ((noinline)) void
-score_tile_long (HeadTile *tile, const int8_t *keys, size_t n, size_t dim)
+score_long (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n, size_t dim)
 {
-  size_t j;
+  size_t j, d;
 
-  for (j = 0; j < n; j += 2 * AMX_ROWS)
-    score_keys (tile, keys + j * dim, dim, j, 0);
+  for (j = 0; j < n; j += 2 * AMX_ROWS) {
+    CLEAR_SCORES (0, 1)
+    CLEAR_SCORES (2, 3)
+    for (d = 0; d < dim; d += STEP) {
+      LOAD_QUERIES (d)
+      SCORE_STEP (0, 1, keys + j * dim, d)
+      SCORE_STEP (2, 3, keys + (j + AMX_ROWS) * dim, d)
+    }
+    STORE_SCORES (0, 1, scores[j])
+    STORE_SCORES (2, 3, scores[j + AMX_ROWS])
+  }
+}
+
+/* Makes a score of the integers that were left in its place. */
+vlm_always_inline vf
+scale_score (float *scores, float k_scale)
+{
+  vf score = vf_mul (vi_to_vf (vi_load ((const uint8_t *) scores)), vf_set1 (k_scale));
+
+  vf_store (scores, score);
+  return score;
 }
 
 /* Makes floats of the n integers that scores are; after them come as many as steps of tiles take,
  * which no weight is left of. */
 static vf
-scale_scores (HeadTile *tile, const float *k_scale, size_t n, size_t v)
+scale_scores (HeadRow *block, const float *k_scale, size_t n, size_t v)
 {
-  vf most = vf_set1 (HEAD_NO_MAX);
-  size_t j;
+  /* Four at a time, or each would wait for the one before. */
+  vf most[4] = { vf_set1 (HEAD_NO_MAX), vf_set1 (HEAD_NO_MAX), vf_set1 (HEAD_NO_MAX),
+    vf_set1 (HEAD_NO_MAX) };
+  size_t j, i;
 
-  for (j = 0; j < n; j++) {
-    float *scores = tile->scores[j] + v * VF_LANES;
-    vf score = vf_mul (vi_to_vf (vi_load ((const uint8_t *) scores)), vf_set1 (k_scale[j]));
-
-    vf_store (scores, score);
-    most = vf_max (score, most);
+  for (j = 0; j + 4 <= n; j += 4) {
+    VLM_UNROLL
+    for (i = 0; i < 4; i++)
+      most[i] = vf_max (scale_score (block[j + i] + v * VF_LANES, k_scale[j + i]), most[i]);
   }
+  for (; j < n; j++)
+    most[0] = vf_max (scale_score (block[j] + v * VF_LANES, k_scale[j]), most[0]);
   for (; j % STEP != 0; j++)
-    vf_store (tile->scores[j] + v * VF_LANES, vf_set1 (-INFINITY));
-  return most;
+    vf_store (block[j] + v * VF_LANES, vf_set1 (-INFINITY));
+  return vf_max (vf_max (most[0], most[1]), vf_max (most[2], most[3]));
 }
 
-/* The weight of the key in row j. */
+/* The weight of a key. */
 vlm_always_inline vi
-weigh (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
+weigh (const float *score, vf most, vf q_scale)
 {
-  vf score = vf_load (tile->scores[j] + v * VF_LANES);
-
-  return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
+  return vi_from_vf (head_exp2 (vf_mul (vf_sub (vf_load (score), most), q_scale), HEAD_WEIGHT_MAX));
 }
 
 /* Low digits of two times two weights, the second two in the odd bytes. */
@@ -241,18 +261,20 @@ high_digits (vi even, vi odd)
 
 /* Makes weights of the n scores of a block. */
 vlm_always_inline void
-soften (HeadTile *tile, const float *k_scale, size_t n, size_t v)
+soften (HeadTile *tile, HeadRow *scores, const float *k_scale, size_t n, size_t v)
 {
   static const int16_t ones[2] = { 1, 1 };
   const size_t at = v * VF_LANES;
-  const vf q_scale = vf_load (tile->q_scale + at), most = scale_scores (tile, k_scale, n, v);
+  const vf q_scale = vf_load (tile->q_scale + at), most = scale_scores (scores, k_scale, n, v);
   vf before = vf_load (tile->max + at), max = vf_max (before, most), older, newer;
   vi sum = vi_set1 (0);
   size_t j;
 
   for (j = 0; j < round_up (n, STEP); j += 4) {
-    vi even = vi_pair (weigh (tile, j, v, most, q_scale), weigh (tile, j + 2, v, most, q_scale));
-    vi odd = vi_pair (weigh (tile, j + 1, v, most, q_scale), weigh (tile, j + 3, v, most, q_scale));
+    vi even =
+        vi_pair (weigh (scores[j] + at, most, q_scale), weigh (scores[j + 2] + at, most, q_scale));
+    vi odd = vi_pair (
+        weigh (scores[j + 1] + at, most, q_scale), weigh (scores[j + 3] + at, most, q_scale));
 
     sum = vi_dot_pair (vi_dot_pair (sum, even, ones), odd, ones);
     vi_store ((uint8_t *) (tile->p[j / 4] + at), high_digits (even, odd));
@@ -268,51 +290,56 @@ soften (HeadTile *tile, const float *k_scale, size_t n, size_t v)
       tile->sum + at, vf_fma (vf_load (tile->sum + at), older, vf_mul (vi_to_vf (sum), newer)));
 }
 
-/* Sums of products of the weights of n keys and 16 values of d. */
+/* Four products of a step: keys number j to j + 63 of the block. */
+#define VALUE_STEP(j, v, high, mixed, low)                                                         \
+  AMX_LOAD (6, values + (j) / STEP * stride, 0, STEP);                                             \
+  AMX_LOAD (7, tile->p[(j) / 4], (v) *STEP, COLUMN_BYTES);                                         \
+  AMX_MULTIPLY (high, 6, 7);                                                                       \
+  AMX_LOAD (7, tile->p[QUADS + (j) / 4], (v) *STEP, COLUMN_BYTES);                                 \
+  AMX_MULTIPLY (mixed, 6, 7);                                                                      \
+  AMX_LOAD (6, values + (j) / STEP * stride, TILE_BYTES, STEP);                                    \
+  AMX_MULTIPLY (low, 6, 7);                                                                        \
+  AMX_LOAD (7, tile->p[(j) / 4], (v) *STEP, COLUMN_BYTES);                                         \
+  AMX_MULTIPLY (mixed, 6, 7);
+
+#define CLEAR_SUMS(a, b, c)                                                                        \
+  AMX_LOAD (a, zeros, 0, STEP);                                                                    \
+  AMX_LOAD (b, zeros, 0, STEP);                                                                    \
+  AMX_LOAD (c, zeros, 0, STEP);
+
+#define STORE_SUMS(a, b, c, sums, v)                                                               \
+  AMX_STORE (a, (sums)[v], 0, STEP);                                                               \
+  AMX_STORE (b, (sums)[v], TILE_BYTES, STEP);                                                      \
+  AMX_STORE (c, (sums)[v], 2 * TILE_BYTES, STEP);
+
+/*
+ * Sums of products of the weights of n keys and 16 values of d. A store waits for the product that it
+ * stores, and all products after it wait for the store: sums leave once there are products after
+ * them. Those of the last vector are left in tiles 3 to 5, and those of the call before are stored.
+ */
 static __attribute__ ((noinline)) void
-value_tile_sums (const HeadTile *tile, Sums *sums, const uint8_t *values, size_t stride, size_t n)
+sum_values (
+    const HeadTile *tile, Sums *sums, Sums *before, const uint8_t *values, size_t stride, size_t n)
 {
   size_t j;
 
-  AMX_LOAD (0, zeros, 0, STEP);
-  AMX_LOAD (1, zeros, 0, STEP);
-  AMX_LOAD (2, zeros, 0, STEP);
-  AMX_LOAD (3, zeros, 0, STEP);
-  AMX_LOAD (4, zeros, 0, STEP);
-  AMX_LOAD (5, zeros, 0, STEP);
-  for (j = 0; j < n; j += STEP) {
-    const HeadWords *high = tile->p + j / 4, *low = high + QUADS;
-
-    AMX_LOAD (6, values, 0, STEP);
-    AMX_LOAD (7, high, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (0, 6, 7);
-    AMX_LOAD (7, high, STEP, COLUMN_BYTES);
-    AMX_MULTIPLY (3, 6, 7);
-    AMX_LOAD (7, low, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (1, 6, 7);
-    AMX_LOAD (7, low, STEP, COLUMN_BYTES);
-    AMX_MULTIPLY (4, 6, 7);
-    AMX_LOAD (6, values, TILE_BYTES, STEP);
-    AMX_MULTIPLY (5, 6, 7);
-    AMX_LOAD (7, low, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (2, 6, 7);
-    AMX_LOAD (7, high, 0, COLUMN_BYTES);
-    AMX_MULTIPLY (1, 6, 7);
-    AMX_LOAD (7, high, STEP, COLUMN_BYTES);
-    AMX_MULTIPLY (4, 6, 7);
-    values += stride;
+  CLEAR_SUMS (0, 1, 2)
+  VALUE_STEP ((size_t) 0, 0, 0, 1, 2)
+  STORE_SUMS (3, 4, 5, before, 1)
+  for (j = STEP; j < n; j += STEP) {
+    VALUE_STEP (j, 0, 0, 1, 2)
   }
-  AMX_STORE (0, sums, 0, STEP);
-  AMX_STORE (1, sums, TILE_BYTES, STEP);
-  AMX_STORE (2, sums, 2 * TILE_BYTES, STEP);
-  AMX_STORE (3, sums, 3 * TILE_BYTES, STEP);
-  AMX_STORE (4, sums, 4 * TILE_BYTES, STEP);
-  AMX_STORE (5, sums, 5 * TILE_BYTES, STEP);
+  CLEAR_SUMS (3, 4, 5)
+  VALUE_STEP ((size_t) 0, 1, 3, 4, 5)
+  STORE_SUMS (0, 1, 2, sums, 0)
+  for (j = STEP; j < n; j += STEP) {
+    VALUE_STEP (j, 1, 3, 4, 5)
+  }
 }
 
 /* out = out * older + sum * newer for 16 values of d from d on */
 static void
-add_sums (HeadTile *tile, const Sums *sums, size_t d)
+add_sums (HeadTile *tile, Sums *sums, size_t d)
 {
   size_t r, v;
 
@@ -322,33 +349,68 @@ add_sums (HeadTile *tile, const Sums *sums, size_t d)
 
     for (r = 0; r < AMX_ROWS; r++) {
       float *out = tile->out[d + r] + v * VF_LANES;
-      vi sum = vi_load ((const uint8_t *) (*sums)[v][0][r]);
+      vi sum = vi_load ((const uint8_t *) sums[v][0][r]);
 
-      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) (*sums)[v][1][r]));
-      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) (*sums)[v][2][r]));
+      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) sums[v][1][r]));
+      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) sums[v][2][r]));
       vf_store (out, vf_fma (vf_load (out), older, vf_mul (vi_to_vf (sum), newer)));
     }
   }
 }
 
-/* Takes n keys from key number first on into the tile. */
+/* Begins with the n keys from key number first on. */
 static void
-absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
+begin_block (
+    const HeadTile *tile, HeadRow *scores, const HeadArrays *arrays, size_t first, size_t n)
 {
   const int8_t *keys = arrays->keys + first * arrays->padded_dim;
-  const size_t stride = (size_t) (value_tiles (arrays, STEP, 0) - value_tiles (arrays, 0, 0));
-  Sums sums __attribute__ ((aligned (64)));
-  size_t d, v;
 
   if (arrays->padded_dim == STEP)
-    score_tile_short (tile, keys, n);
+    score_short (tile, scores, keys, n);
   else
-    score_tile_long (tile, keys, n, arrays->padded_dim);
-  for (v = 0; v < HEAD_VECTORS; v++)
-    soften (tile, arrays->k_scale + first, n, v);
-  for (d = 0; d < arrays->dim; d += AMX_ROWS) {
-    value_tile_sums (tile, &sums, value_tiles (arrays, first, d), stride, n);
-    add_sums (tile, &sums, d);
+    score_long (tile, scores, keys, n, arrays->padded_dim);
+}
+
+/* Adds the values of these keys. Sums are converted while the tile unit has those that follow. */
+static void
+end_block (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
+{
+  const size_t stride = (size_t) (value_tiles (arrays, STEP, 0) - value_tiles (arrays, 0, 0));
+  Sums sums[2][HEAD_VECTORS] __attribute__ ((aligned (64)));
+  size_t g, d;
+
+  for (g = 0, d = 0; d < arrays->dim; g++, d += AMX_ROWS) {
+    sum_values (tile, sums[g % 2], sums[(g + 1) % 2], value_tiles (arrays, first, d), stride, n);
+    if (g > 0)
+      add_sums (tile, sums[(g + 1) % 2], d - AMX_ROWS);
+  }
+  STORE_SUMS (3, 4, 5, sums[(g + 1) % 2], 1)
+  add_sums (tile, sums[(g + 1) % 2], d - AMX_ROWS);
+}
+
+static size_t
+block_keys (const VlmHeadAttention *args, size_t first)
+{
+  return args->n_keys - first < HEAD_BLOCK ? args->n_keys - first : HEAD_BLOCK;
+}
+
+/* Takes all keys into the tile, whose last query is before number end. */
+static void
+absorb (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end)
+{
+  size_t block, key, v;
+
+  begin_block (tile, tile->scores[0], arrays, 0, block_keys (args, 0));
+  for (block = 0, key = 0; key < args->n_keys; block++, key += HEAD_BLOCK) {
+    const size_t n = block_keys (args, key), next = key + HEAD_BLOCK;
+
+    if (next < args->n_keys)
+      begin_block (tile, tile->scores[(block + 1) % 2], arrays, next, block_keys (args, next));
+    if (block * HEAD_PREFETCH < HEAD_COLUMNS)
+      head_prefetch_queries (args, end + block * HEAD_PREFETCH, HEAD_PREFETCH);
+    for (v = 0; v < HEAD_VECTORS; v++)
+      soften (tile, tile->scores[block % 2], arrays->k_scale + key, n, v);
+    end_block (tile, arrays, key, n);
   }
 }
 
@@ -370,7 +432,7 @@ amx_attend_head (const VlmHeadAttention *args)
 {
   const HeadArrays arrays = find_arrays (args->head, args->n_keys, args->head_dim);
   HeadTile tile;
-  size_t first, n, key;
+  size_t first, n;
 
   configure ();
   for (first = 0; first < args->n_queries; first += n) {
@@ -380,13 +442,7 @@ amx_attend_head (const VlmHeadAttention *args)
     if (first == 0)
       head_prefetch_queries (args, 0, n);
     head_begin (&tile, &arrays, args, first, n, HEAD_VECTORS);
-    for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
-      const size_t left_keys = args->n_keys - key;
-
-      if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
-        head_prefetch_queries (args, first + n + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
-      absorb (&tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK);
-    }
+    absorb (&tile, &arrays, args, first + n);
     head_finish (&tile, &arrays, args, first, n, HEAD_VECTORS);
   }
   AMX_RELEASE ();

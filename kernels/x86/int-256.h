@@ -44,6 +44,29 @@ vi_to_vf (vi x)
   return _mm256_cvtepi32_ps (x);
 }
 
+/* Rounded, ties to even. */
+vlm_always_inline vi
+vi_from_vf (vf x)
+{
+  return _mm256_cvtps_epi32 (x);
+}
+
+/* Lanes of low + 2^16 high, of numbers of 15 bits without a sign. */
+vlm_always_inline vi
+vi_pair (vi low, vi high)
+{
+  return _mm256_or_si256 (low, _mm256_slli_epi32 (high, 16));
+}
+
+/* Stores even[0], odd[0], even[1], ... in 16 bits each. */
+vlm_always_inline void
+vi_store_pairs (int16_t *p, vi even, vi odd)
+{
+  vi low = _mm256_and_si256 (even, _mm256_set1_epi32 (0xffff));
+
+  _mm256_storeu_si256 ((vi *) p, _mm256_or_si256 (low, _mm256_slli_epi32 (odd, 16)));
+}
+
 vlm_always_inline vi
 vi_add (vi a, vi b)
 {
