@@ -206,7 +206,7 @@ typedef struct
   VlmResample resample;
 
   guint n_threads;     /* 0: the CPUs that this process may use */
-  guint prefill_chunk; /* tokens handed through the decoder at once, at most 4096; 0: 128 */
+  guint prefill_chunk; /* tokens handed through the decoder at once, at most 4096; 0: 288 */
 
   gboolean end_loops; /* ends an answer that repeats itself, see VLM_FINISH_REPETITION */
   gint nice;          /* least niceness, 0 to 19, of the calling thread and of those of the pool */

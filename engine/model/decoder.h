@@ -9,8 +9,11 @@
 #include "engine/runtime/arena.h"
 #include "model.h"
 
-/* Tokens that go through the layers at once unless the caller asks for another number. */
-#define VLM_PREFILL_CHUNK 128
+/*
+ * Tokens that go through the layers at once unless the caller asks for another number: a picture of
+ * 256 tokens and a short question. A chunk reads and unpacks all weights.
+ */
+#define VLM_PREFILL_CHUNK 288
 
 /*
  * Takes n_tokens embeddings x [n_tokens][hidden] through all layers, in place, after what the cache

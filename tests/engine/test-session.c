@@ -108,6 +108,9 @@ request_init (VlmRequest *request, const VlmImage *image)
   request->temperature = 0;
 }
 
+#define SENTENCE "You are a helpful assistant who looks closely and answers briefly. "
+#define LONG_SYSTEM_PROMPT SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE
+
 /* However the work is cut: the same bits. The prompt is longer than the default chunk. */
 static void
 check_threads_and_chunks (const gchar *name, guint width, guint height)
@@ -122,7 +125,7 @@ check_threads_and_chunks (const gchar *name, guint width, guint height)
 
   image_init (&image, width, height, 5);
   request_init (&request, &image);
-  request.system_prompt = "You are a helpful assistant who looks closely and answers briefly.";
+  request.system_prompt = LONG_SYSTEM_PROMPT;
   request.max_tokens = 8;
   request.n_threads = 1;
   generate (session, &request, &first);

@@ -319,26 +319,27 @@ static gint
 check_case (const Case *c)
 {
   static const gsize counts[] = { 1, 37, MOST_ROWS };
+  static const guint n_threads[] = { 1, 2, 3 };
   gint n_parted = 0;
   gsize i;
 
   for (i = 0; i < G_N_ELEMENTS (counts); i++) {
-    Way steps, tiles, sums;
+    Way steps, tiles;
 
     go (&steps, c, counts[i], 1, go_in_steps);
-    go (&tiles, c, counts[i], 1 + i, go_by_tiles);
+    go (&tiles, c, counts[i], n_threads[i], go_by_tiles);
     check_same (&tiles.second, &steps.second, c->shape->segment);
     n_parted += tiles.use.n_parted;
     way_clear (&tiles);
     way_clear (&steps);
-    go (&sums, c, counts[i], 1 + i, go_to_sums);
-    way_clear (&sums);
   }
   return n_parted;
 }
 
+typedef gint (*CaseFunc) (const Case *c);
+
 static gint
-check_kinds (const Kind *product, const Kind *next, const Shape *shape)
+check_kinds (const Kind *product, const Kind *next, const Shape *shape, CaseFunc func)
 {
   gsize rows = shape->n_segments * shape->segment;
   g_autoptr (VlmSlab) slab = vlm_slab_new ();
@@ -347,11 +348,11 @@ check_kinds (const Kind *product, const Kind *next, const Shape *shape)
   VlmMatrix *matrix = make_matrix (product, slab, rows, shape->cols, 11);
   VlmMatrix *next_matrix = make_matrix (next, slab, 5, shape->segment, 12);
   const Case c = { shape, matrix, next_matrix, x, bias };
-  gint n_parted = check_case (&c);
+  gint result = func (&c);
 
   vlm_matrix_free (next_matrix);
   vlm_matrix_free (matrix);
-  return n_parted;
+  return result;
 }
 
 static void
@@ -362,8 +363,31 @@ test_all_kinds (void)
   for (i = 0; i < G_N_ELEMENTS (product_kinds); i++) {
     for (j = 0; j < G_N_ELEMENTS (next_kinds); j++) {
       for (k = 0; k < G_N_ELEMENTS (shapes); k++)
-        check_kinds (&product_kinds[i], &next_kinds[j], &shapes[k]);
+        check_kinds (&product_kinds[i], &next_kinds[j], &shapes[k], check_case);
     }
+  }
+}
+
+static gint
+check_sums (const Case *c)
+{
+  Way one, many;
+
+  go (&one, c, 1, 1, go_to_sums);
+  way_clear (&one);
+  go (&many, c, MOST_ROWS, 2, go_to_sums);
+  way_clear (&many);
+  return 0;
+}
+
+static void
+test_sums (void)
+{
+  gsize i, k;
+
+  for (i = 0; i < G_N_ELEMENTS (product_kinds); i++) {
+    for (k = 0; k < G_N_ELEMENTS (shapes); k++)
+      check_kinds (&product_kinds[i], &next_kinds[0], &shapes[k], check_sums);
   }
 }
 
@@ -378,14 +402,14 @@ test_parting (void)
   static const Shape three = { 3, 192, 48, 0 }, together = { 1, 500, 48, 96 };
   static const Shape odd = { 2, 200, 48, 0 };
 
-  g_assert_cmpint (check_kinds (&rows, &rows, &one), >, 0);
-  g_assert_cmpint (check_kinds (&groups, &rows, &two), >, 0);
-  g_assert_cmpint (check_kinds (&halves, &groups, &two), >, 0);
-  g_assert_cmpint (check_kinds (&rows, &groups, &three), >, 0);
-  g_assert_cmpint (check_kinds (&rows, &floats, &together), >, 0);
-  g_assert_cmpint (check_kinds (&rows, &rows, &odd), ==, 0);
-  g_assert_cmpint (check_kinds (&halves, &groups, &three), ==, 0);
-  g_assert_cmpint (check_kinds (&rows, &long_groups, &two), ==, 0);
+  g_assert_cmpint (check_kinds (&rows, &rows, &one, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&groups, &rows, &two, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&halves, &groups, &two, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&rows, &groups, &three, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&rows, &floats, &together, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&rows, &rows, &odd, check_case), ==, 0);
+  g_assert_cmpint (check_kinds (&halves, &groups, &three, check_case), ==, 0);
+  g_assert_cmpint (check_kinds (&rows, &long_groups, &two, check_case), ==, 0);
 }
 
 int
@@ -398,6 +422,7 @@ main (int argc, char **argv)
   g_assert_true (vlm_cpu_level_choose (&level, NULL));
   g_assert_cmpint (vlm_kernels_init (&kernels, level), ==, 0);
   g_test_add_func ("/tiles/all-kinds", test_all_kinds);
+  g_test_add_func ("/tiles/sums", test_sums);
   g_test_add_func ("/tiles/parting", test_parting);
   return g_test_run ();
 }
