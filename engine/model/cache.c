@@ -25,12 +25,7 @@ vlm_cache_init (VlmCache *cache, const VlmTextConfig *config)
 static void
 drop_tokens (VlmCache *cache)
 {
-  guint i;
-
-  for (i = 0; i < cache->n_layers; i++) {
-    g_clear_pointer (&cache->keys[i], g_free);
-    g_clear_pointer (&cache->values[i], g_free);
-  }
+  g_clear_pointer (&cache->tokens, g_free);
   cache->capacity = 0;
 }
 
@@ -48,30 +43,32 @@ vlm_cache_clear (VlmCache *cache)
   memset (cache, 0, sizeof (*cache));
 }
 
+/* One block for all, so that it is large enough for large pages. */
 static gboolean
 grow (VlmCache *cache, gsize capacity, GError **error)
 {
-  gsize token_bytes = (gsize) cache->n_kv_heads * cache->head_dim * sizeof (gfloat);
-  guint i;
+  gsize token_values = (gsize) cache->n_kv_heads * cache->head_dim;
+  gsize layer_values = capacity * token_values;
+  guint i, n_layers = 0;
+  gfloat *next;
 
   drop_tokens (cache);
+  for (i = 0; i < cache->n_layers; i++)
+    n_layers += cache->layers[i] == VLM_LAYER_ATTENTION;
+  next = cache->tokens = vlm_alloc (capacity, 2 * n_layers * token_values * sizeof (gfloat),
+      "the keys and values of the text so far", error);
+  if (next == NULL)
+    return FALSE;
   for (i = 0; i < cache->n_layers; i++) {
     if (cache->layers[i] != VLM_LAYER_ATTENTION)
       continue;
     /* Lanes of a key panel that no token has filled are read, and must be numbers. */
-    cache->keys[i] = vlm_alloc0 (capacity, token_bytes, "the keys of the text so far", error);
-    if (cache->keys[i] == NULL)
-      goto failed;
-    cache->values[i] = vlm_alloc (capacity, token_bytes, "the values of the text so far", error);
-    if (cache->values[i] == NULL)
-      goto failed;
+    cache->keys[i] = memset (next, 0, layer_values * sizeof (gfloat));
+    cache->values[i] = next + layer_values;
+    next += 2 * layer_values;
   }
   cache->capacity = capacity;
   return TRUE;
-
-failed:
-  drop_tokens (cache);
-  return FALSE;
 }
 
 static gboolean

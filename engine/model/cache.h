@@ -16,6 +16,7 @@ typedef struct
   guint n_kv_heads, head_dim, hidden_size, n_columns; /* n_columns: conv_taps - 1 */
   gsize capacity;                                     /* tokens, a multiple of the key panel */
   gsize length;                                       /* tokens stored */
+  gfloat *tokens;                                     /* what keys and values point into */
   gfloat **keys;    /* attention layers: [kv_heads][capacity / 16][head_dim][16] */
   gfloat **values;  /* attention layers: [kv_heads][capacity][head_dim] */
   gfloat **columns; /* convolution layers: [n_columns][hidden], oldest first */

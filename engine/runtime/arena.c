@@ -2,6 +2,7 @@
 
 #include "arena.h"
 
+#include "alloc.h"
 #include "engine/vlm.h"
 
 #define ALIGNMENT 64
@@ -31,7 +32,7 @@ vlm_arena_reserve (VlmArena *arena, gsize total, GError **error)
 
   vlm_arena_clear (arena);
   if (total < G_MAXSIZE / 2)
-    arena->base = g_try_malloc (total + ALIGNMENT);
+    arena->base = vlm_alloc_block (total + ALIGNMENT);
   if (arena->base == NULL) {
     g_set_error (error, VLM_ERROR, VLM_ERROR_MEMORY,
         "No memory for %" G_GSIZE_FORMAT " bytes of scratch space", total);

@@ -2,10 +2,8 @@
 
 #include "slab.h"
 
-#include <stdlib.h>
-#include <sys/mman.h>
+#include "alloc.h"
 
-#define LARGE_PAGE ((gsize) 2 << 20)
 #define ALIGNMENT 64
 
 /* What is never touched of a block costs no memory, but its last large page does. */
@@ -29,7 +27,7 @@ vlm_slab_free (VlmSlab *slab)
 {
   if (slab == NULL)
     return;
-  g_slist_free_full (slab->blocks, free);
+  g_slist_free_full (slab->blocks, g_free);
   g_free (slab);
 }
 
@@ -37,14 +35,10 @@ static gboolean
 add_block (VlmSlab *slab, gsize n_bytes)
 {
   gsize size = MAX (n_bytes, BLOCK);
-  gpointer block;
+  gpointer block = vlm_alloc_block (size);
 
-  if (size > G_MAXSIZE / 2 || posix_memalign (&block, LARGE_PAGE, size) != 0)
+  if (block == NULL)
     return FALSE;
-#ifdef MADV_HUGEPAGE
-  /* A hint: without large pages everything works, only slower. */
-  (void) madvise (block, size, MADV_HUGEPAGE);
-#endif
   slab->blocks = g_slist_prepend (slab->blocks, block);
   slab->next = block;
   slab->left = size;

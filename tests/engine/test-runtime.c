@@ -240,6 +240,34 @@ test_alloc (void)
   g_clear_error (&error);
 }
 
+/* Blocks of any size can be written from their first byte to their last. */
+static void
+test_blocks (void)
+{
+  static const gsize sizes[] = { 0, 1, 1000, (1 << 20) - 1, 1 << 20, (1 << 21) + 1, 3 << 20,
+    (5 << 20) - 1 };
+  GError *error = NULL;
+  guint8 *zeros;
+  gsize i;
+
+  for (i = 0; i < G_N_ELEMENTS (sizes); i++) {
+    guint8 *block = vlm_alloc_block (sizes[i]);
+
+    g_assert_nonnull (block);
+    memset (block, 0xff, sizes[i]);
+    g_free (block);
+  }
+  g_assert_null (vlm_alloc_block (G_MAXSIZE / 2 + 1));
+  g_assert_null (vlm_alloc_block (G_MAXSIZE));
+
+  /* What was just freed may come again, and is not zero by itself. */
+  zeros = vlm_alloc0 (3, 1 << 20, "zeros", &error);
+  g_assert_no_error (error);
+  for (i = 0; i < 3 << 20; i++)
+    g_assert_cmpuint (zeros[i], ==, 0);
+  g_free (zeros);
+}
+
 static void
 read_nice (gsize job, guint thread, gpointer user_data)
 {
@@ -287,6 +315,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runtime/team/n-cpus", test_n_cpus);
   g_test_add_func ("/runtime/arena", test_arena);
   g_test_add_func ("/runtime/alloc", test_alloc);
+  g_test_add_func ("/runtime/blocks", test_blocks);
   /* Last, since the threads of the pool stay as they are. */
   g_test_add_func ("/runtime/team/nice", test_nice);
   return g_test_run ();
