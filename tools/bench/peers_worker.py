@@ -21,7 +21,8 @@ import numpy as np
 LAYER = re.compile(r"layers\.(\d+)[./]")
 PATCHES, PATCH_VALUES = 1024, 768
 ONNX_FORMS = (("dynamic8", "dynamic int8"), ("blocks8", "8-bit blocks"), ("blocks4", "4-bit blocks"))
-GROUPS = (32, 64)  # of OpenVINO's activations
+# OpenVINO's: what is not computed in integers, values of a row of activations with one scale, and a name for both.
+OPENVINO_FORMS = (("f32", 32, "groups of 32"), ("f32", 64, "groups of 64"), ("bf16", 0, "bf16"))
 MOST_DISTANT = 1e-3  # relative, of the floats' features from the engine's
 
 
@@ -47,15 +48,16 @@ class Onnx:
 
 
 class OpenVino:
-    """A graph of OpenVINO with activations rounded in groups."""
+    """A graph of OpenVINO with activations rounded in groups, or all in bf16."""
 
-    def __init__(self, path, threads, group):
+    def __init__(self, path, threads, form):
         import openvino
 
+        precision, group, _ = form
         core = openvino.Core()
         model = core.read_model(path)
         compiled = core.compile_model(model, "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision,
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": group})
         self.threads = compiled.get_property("INFERENCE_NUM_THREADS")
         self.request = compiled.create_infer_request()
@@ -101,10 +103,17 @@ def graphs_of(kind, work):
                 for graph in ("tower", "decoder")
                 for form, label in ONNX_FORMS
                 if (graph, form) != ("tower", "blocks4")]
-    return [(OpenVino, "%s/openvino/%s-%s.xml" % (work, graph, form), group,
-             "OpenVINO, %s, groups of %d" % (form, group))
-            for graph in ("tower", "decoder") for form in ("int8", "int4") for group in GROUPS
-            if (graph, form) != ("tower", "int4")]
+    return [(OpenVino, "%s/openvino/%s-%s.xml" % (work, graph, weights), form, "OpenVINO, %s, %s" % (weights, form[2]))
+            for graph in ("tower", "decoder") for weights in ("int8", "int4") for form in openvino_forms()
+            if (graph, weights) != ("tower", "int4")]
+
+
+def openvino_forms():
+    """Those that this processor, or the level that it is held to, has instructions for."""
+    import openvino
+
+    has_bf16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return [form for form in OPENVINO_FORMS if form[0] != "bf16" or has_bf16]
 
 
 def jobs_of(kind, work, threads, decoded, prompt):
