@@ -7,8 +7,8 @@
  * which is how values lie in a panel with an inner of 4.
  *
  * Not the intrinsics: those of gcc 12 tell the compiler neither that a configuration is read as a
- * whole nor that a load reads memory, so that stores before them get lost. Numbers of tiles are part
- * of the instruction, therefore all of this is macros.
+ * whole nor that a load reads memory, so that stores before them get lost. Numbers of tiles are
+ * part of the instruction, therefore all of this is macros.
  */
 
 #ifndef VLM_KERNELS_AMX_TILES_H

@@ -5,9 +5,9 @@
  *
  * A piece of the panel is made ready once for a block of rows: values as bytes with a sign in the
  * order of tiles, scales as floats. Of 16 rows, four steps of activations stay in tile registers
- * while the columns pass by, 16 at a time. The sums of groups leave through buffers in the first
- * level cache, and are converted, scaled and added up between the products of the next columns, so
- * that both units have work. What does not pay, few rows or groups that do not fit, goes to the
+ * while the columns pass by, 32 at a time. The sums of groups leave through buffers in the
+ * first-level cache, and are converted, scaled and added up between the products of the next
+ * columns. What does not pay, few rows or groups that do not fit, goes to the
  * level below.
  */
 
@@ -185,8 +185,8 @@ end_row (const Ending *ending, size_t r, size_t n_groups, ScaleKind kind)
     end_row (&ending, (r) + 1, most, kind);                                                        \
   }
 
-/* A step of a pair of columns. Sums are stored after the next product: a store waits for the product
- * that it stores, and all other tiles wait for the store. */
+/* A step of a pair of columns. Sums are stored after the next product: a store waits for the
+ * product that it stores, and all other tiles wait for the store. */
 #define MULTIPLY_STEP(pair, t)                                                                     \
   if ((t) % steps == 0)                                                                            \
     START (t, 4)                                                                                   \
@@ -234,8 +234,8 @@ load_rows (const Rows *rows, const Piece *piece)
   LOAD_STEP (3)
 }
 
-/* Takes all rows through a piece, whose groups have so many steps. A pair comes to its end after the
- * products of the next, so that nothing waits for those. */
+/* Takes all rows through a piece, whose groups have so many steps. A pair comes to its end between
+ * the products of the next. */
 vlm_always_inline void
 multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t steps, ScaleKind kind)
 {
