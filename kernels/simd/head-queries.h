@@ -56,14 +56,14 @@ head_prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
 
 /* Rounds n queries; the columns after them are as the first. */
 static void
-head_begin (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first,
-    size_t n, size_t vectors)
+head_begin (
+    HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first, size_t n)
 {
   const vf factor = vf_set1 (args->scale * HEAD_LOG2_E);
   const size_t words = arrays->padded_dim / 4;
   size_t i, d, v;
 
-  for (i = 0; i < vectors * VF_LANES; i++) {
+  for (i = 0; i < HEAD_COLUMNS; i++) {
     const float *q = args->q + (first + (i < n ? i : 0)) * args->q_stride;
     int8_t rounded[HEAD_MAX_DIM] = { 0 };
     float row[HEAD_MAX_DIM];
@@ -78,7 +78,7 @@ head_begin (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *ar
     }
   }
 
-  for (v = 0; v < vectors; v++) {
+  for (v = 0; v < HEAD_VECTORS; v++) {
     vf_store (tile->max + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
     vf_store (tile->sum + v * VF_LANES, vf_zero ());
     for (d = 0; d < args->head_dim; d++)
@@ -87,12 +87,12 @@ head_begin (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *ar
 }
 
 static void
-head_finish (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first,
-    size_t n, size_t vectors)
+head_finish (
+    HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first, size_t n)
 {
   size_t i, d, v;
 
-  for (v = 0; v < vectors; v++) {
+  for (v = 0; v < HEAD_VECTORS; v++) {
     const vf inverse = vf_div (vf_set1 (1), vf_load (tile->sum + v * VF_LANES));
 
     for (d = 0; d < arrays->dim; d++) {

@@ -86,8 +86,7 @@ head_load_words (const int32_t *words, size_t v)
 
 /* Scores of rows keys from key number first on, of which row first_row of the block is the first. */
 vlm_always_inline void
-head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row, size_t rows,
-    size_t vectors)
+head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row, size_t rows)
 {
   const size_t dim = arrays->padded_dim;
   const int8_t *keys = arrays->keys + first * dim;
@@ -100,7 +99,7 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
   VLM_UNROLL
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
-    for (v = 0; v < vectors; v++)
+    for (v = 0; v < HEAD_VECTORS; v++)
       sum[r][v] = vi_set1 (arrays->k_start[first + r]);
   }
 
@@ -111,12 +110,12 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
     VLM_UNROLL
     for (lane = 0; lane < 4; lane++) {
       VLM_UNROLL
-      for (v = 0; v < vectors; v++)
+      for (v = 0; v < HEAD_VECTORS; v++)
         q[v] = head_load_words (tile->q[d / 4 + (size_t) lane], v);
       VLM_UNROLL
       for (r = 0; r < rows; r++) {
         VLM_UNROLL
-        for (v = 0; v < vectors; v++)
+        for (v = 0; v < HEAD_VECTORS; v++)
           sum[r][v] = vi_dot (sum[r][v], q[v], x[r], lane);
       }
       VLM_KEEP_ORDER ();
@@ -124,7 +123,7 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
   }
 
   VLM_UNROLL
-  for (v = 0; v < vectors; v++) {
+  for (v = 0; v < HEAD_VECTORS; v++) {
     vf most = vf_load (tile->most + v * VF_LANES);
 
     VLM_UNROLL
@@ -139,8 +138,8 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
 }
 
 /* out = out * older + sum * newer for HEAD_ROWS values of d from d on, whose first pair is given */
-vlm_always_inline void
-head_add_values (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d, size_t vectors)
+static __attribute__ ((noinline)) void
+head_value_tile (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d)
 {
   HeadSums sum;
   vi p[HEAD_VECTORS];
@@ -149,18 +148,18 @@ head_add_values (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d
   VLM_UNROLL
   for (r = 0; r < HEAD_ROWS; r++) {
     VLM_UNROLL
-    for (v = 0; v < vectors; v++)
+    for (v = 0; v < HEAD_VECTORS; v++)
       sum[r][v] = vi_set1 (0);
   }
 
   for (j = 0; j < n_pairs; j++) {
     VLM_UNROLL
-    for (v = 0; v < vectors; v++)
+    for (v = 0; v < HEAD_VECTORS; v++)
       p[v] = head_load_words (tile->p[j], v);
     VLM_UNROLL
     for (r = 0; r < HEAD_ROWS; r++) {
       VLM_UNROLL
-      for (v = 0; v < vectors; v++)
+      for (v = 0; v < HEAD_VECTORS; v++)
         sum[r][v] = vi_dot_pair (sum[r][v], p[v], values + 2 * r);
     }
     values += 2 * HEAD_ROWS;
@@ -168,7 +167,7 @@ head_add_values (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d
   }
 
   VLM_UNROLL
-  for (v = 0; v < vectors; v++) {
+  for (v = 0; v < HEAD_VECTORS; v++) {
     vf older = vf_load (tile->older + v * VF_LANES), newer = vf_load (tile->newer + v * VF_LANES);
 
     VLM_UNROLL
@@ -180,27 +179,17 @@ head_add_values (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d
   }
 }
 
-#define DEFINE_HEAD_TILES(name, vectors)                                                           \
-  static __attribute__ ((noinline)) void head_score_tile_##name (                                  \
-      HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row)                    \
-  {                                                                                                \
-    head_score (tile, arrays, first, first_row, HEAD_ROWS, vectors);                               \
-  }                                                                                                \
-                                                                                                   \
-  static __attribute__ ((noinline)) void head_score_tile_one_##name (                              \
-      HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row)                    \
-  {                                                                                                \
-    head_score (tile, arrays, first, first_row, 1, vectors);                                       \
-  }                                                                                                \
-                                                                                                   \
-  static __attribute__ ((noinline)) void head_value_tile_##name (                                  \
-      HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d)                             \
-  {                                                                                                \
-    head_add_values (tile, values, n_pairs, d, vectors);                                           \
-  }
+static __attribute__ ((noinline)) void
+head_score_tile_all (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row)
+{
+  head_score (tile, arrays, first, first_row, HEAD_ROWS);
+}
 
-DEFINE_HEAD_TILES (wide, HEAD_VECTORS)
-DEFINE_HEAD_TILES (narrow, 1)
+static __attribute__ ((noinline)) void
+head_score_tile_one (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row)
+{
+  head_score (tile, arrays, first, first_row, 1);
+}
 
 /* The weight of the key in row j, for the queries of vector v. */
 vlm_always_inline vi
@@ -242,27 +231,24 @@ head_soften (HeadTile *tile, size_t n, size_t v)
 
 /* Takes n of n_keys keys, those from key number first on, into the tile. */
 static void
-head_absorb (
-    HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, size_t n_keys, size_t vectors)
+head_absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, size_t n_keys)
 {
-  const int is_wide = vectors == HEAD_VECTORS;
   const size_t n_pairs = (n_keys + 1) / 2;
   const int16_t *values = (const int16_t *) arrays->values + first * HEAD_ROWS;
   size_t j, d, v;
 
-  for (v = 0; v < vectors; v++)
+  for (v = 0; v < HEAD_VECTORS; v++)
     vf_store (tile->most + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
   for (j = 0; j + HEAD_ROWS <= n; j += HEAD_ROWS)
-    (is_wide ? head_score_tile_wide : head_score_tile_narrow) (tile, arrays, first + j, j);
+    head_score_tile_all (tile, arrays, first + j, j);
   for (; j < n; j++)
-    (is_wide ? head_score_tile_one_wide : head_score_tile_one_narrow) (tile, arrays, first + j, j);
+    head_score_tile_one (tile, arrays, first + j, j);
 
-  for (v = 0; v < vectors; v++)
+  for (v = 0; v < HEAD_VECTORS; v++)
     head_soften (tile, n, v);
 
   for (d = 0; d < arrays->dim; d += HEAD_ROWS)
-    (is_wide ? head_value_tile_wide : head_value_tile_narrow) (
-        tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
+    head_value_tile (tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
 }
 
 static void
@@ -274,22 +260,21 @@ simd_attend_head (const VlmHeadAttention *args)
 
   for (first = 0; first < args->n_queries; first += n) {
     const size_t left = args->n_queries - first;
-    const size_t vectors = left > VF_LANES ? HEAD_VECTORS : 1;
 
-    n = left < vectors * VF_LANES ? left : vectors * VF_LANES;
+    n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
     if (first == 0)
       head_prefetch_queries (args, 0, n);
-    head_begin (&tile, &arrays, args, first, n, vectors);
+    head_begin (&tile, &arrays, args, first, n);
     for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
       const size_t left_keys = args->n_keys - key;
 
       /* Some of the next tile while this one is computed. */
       if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
         head_prefetch_queries (args, first + n + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
-      head_absorb (&tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK,
-          args->n_keys, vectors);
+      head_absorb (
+          &tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK, args->n_keys);
     }
-    head_finish (&tile, &arrays, args, first, n, vectors);
+    head_finish (&tile, &arrays, args, first, n);
   }
 }
 

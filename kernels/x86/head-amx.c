@@ -441,9 +441,9 @@ amx_attend_head (const VlmHeadAttention *args)
     n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
     if (first == 0)
       head_prefetch_queries (args, 0, n);
-    head_begin (&tile, &arrays, args, first, n, HEAD_VECTORS);
+    head_begin (&tile, &arrays, args, first, n);
     absorb (&tile, &arrays, args, first + n);
-    head_finish (&tile, &arrays, args, first, n, HEAD_VECTORS);
+    head_finish (&tile, &arrays, args, first, n);
   }
   AMX_RELEASE ();
 }

@@ -298,6 +298,60 @@ check_case (const VlmKernels *kernels, Case *c)
   kernels->attend_head (&c->args);
 }
 
+/* out of query i in double precision */
+static void
+attend_exactly (const Case *c, size_t i, double *out)
+{
+  const size_t dim = c->head.head_dim, n = c->head.n_keys;
+  const float *q = c->args.q + i * c->args.q_stride;
+  double total = 0;
+  size_t j, d;
+
+  memset (out, 0, dim * sizeof *out);
+  for (j = 0; j < n; j++) {
+    double score = 0, p;
+
+    for (d = 0; d < dim; d++)
+      score += q[d] * (double) c->head.k[j * c->head.k_stride + d];
+    total += p = exp (score * c->args.scale);
+    for (d = 0; d < dim; d++)
+      out[d] += p * c->head.v[j * c->head.v_stride + d];
+  }
+  for (d = 0; d < dim; d++)
+    out[d] /= total;
+}
+
+/* Bounds are worst cases; all errors together stay far below them. */
+static void
+check_whole (const VlmKernels *kernels, Kind kind, float scale)
+{
+  Case c = { .head = { .head_dim = 64, .n_keys = 640 },
+    .args = { .n_queries = 40, .scale = scale },
+    .kind = kind };
+  double exact[MAX_DIM], error = 0, size = 0;
+  Centre centre;
+  float *out;
+  void *head;
+  size_t i, d;
+
+  fill (&c);
+  centre = find_centre (&c.head);
+  c.args.head = head = check_slot (SLOT_HEAD, kernels->head_bytes (c.head.n_keys, 64));
+  kernels->pack_head (head, &c.head);
+  c.args.out_stride = 64;
+  c.args.out = out = check_slot (SLOT_OUT, c.args.n_queries * 64 * sizeof (float));
+  kernels->attend_head (&c.args);
+  for (i = 0; i < c.args.n_queries; i++) {
+    attend_exactly (&c, i, exact);
+    for (d = 0; d < 64; d++) {
+      error += (out[i * 64 + d] - exact[d]) * (out[i * 64 + d] - exact[d]);
+      size += (exact[d] - centre.v_mean[d]) * (exact[d] - centre.v_mean[d]);
+    }
+  }
+  check_expect (sqrt (error / size) <= 0.02, "kind %d scale %g: all outputs are off by %g", kind,
+      scale, sqrt (error / size));
+}
+
 void
 check_attend_head (const VlmKernels *kernels)
 {
@@ -320,4 +374,9 @@ check_attend_head (const VlmKernels *kernels)
 
     check_case (kernels, &c);
   }
+  check_whole (kernels, RANDOM, 0.125f);
+  check_whole (kernels, RANDOM, 0.5f);
+  check_whole (kernels, RANDOM, 1.5f);
+  check_whole (kernels, SINK, 0.2f);
+  check_whole (kernels, FAR, 0.5f);
 }
