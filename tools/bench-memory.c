@@ -10,7 +10,9 @@
 
 #define SHARE ((gsize) 128 << 20) /* of one thread: more than any cache */
 #define STREAMS 4                 /* one alone does not keep enough reads under way */
-#define AHEAD 128                 /* lines between a prefetch and its use */
+/* Lines between a prefetch and its use: those of all streams fit a first-level cache. */
+#define AHEAD 64
+#define PASSES 3 /* the best of them is taken: the first may find the memory asleep */
 
 typedef guint64 Line __attribute__ ((vector_size (64), aligned (64)));
 
@@ -68,7 +70,10 @@ read_share (guint thread, gpointer user_data)
 gdouble
 bench_memory_read_rate (BenchMemory *memory)
 {
-  gdouble seconds = bench_run_threads (memory->n_threads, read_share, memory);
+  gdouble least = bench_run_threads (memory->n_threads, read_share, memory);
+  guint i;
 
-  return (gdouble) (memory->n_threads * SHARE) / seconds;
+  for (i = 1; i < PASSES; i++)
+    least = MIN (least, bench_run_threads (memory->n_threads, read_share, memory));
+  return (gdouble) (memory->n_threads * SHARE) / least;
 }

@@ -158,7 +158,7 @@ read_lines (const Line *line, gsize quarter)
   for (i = 0; i < quarter; i++) {
     VLM_UNROLL
     for (j = 0; j < 4; j++) {
-      __builtin_prefetch (line + j * quarter + i + 128);
+      __builtin_prefetch (line + j * quarter + i + 64);
       sum[j] ^= line[j * quarter + i];
     }
   }
