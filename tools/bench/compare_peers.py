@@ -227,7 +227,8 @@ def main():
     if given.prepare:
         return 0
     setup.load = os.getloadavg()[0]
-    contestants = contestants_of(setup)
+    with peers_measure.locked(given.lock):
+        contestants = contestants_of(setup)
     records = peers_measure.measure_all(contestants, given.runs, given.pause, given.lock)
     for contestant in contestants:
         if isinstance(contestant, peers_measure.Worker):
