@@ -5,6 +5,13 @@
 
 #define vlm_always_inline static inline __attribute__ ((always_inline))
 
+/* For what is inlined hundreds of times: with a sanitizer's checks in it, gcc takes minutes. */
+#ifdef __SANITIZE_ADDRESS__
+#define vlm_inline_unless_checked static __attribute__ ((noinline))
+#else
+#define vlm_inline_unless_checked vlm_always_inline
+#endif
+
 /* A tile of sums only stays in registers when every loop over it is unrolled completely; gcc and
  * clang do not know each other's spelling. No loop so marked has more than 16 rounds. */
 #if defined(__clang__)

@@ -144,7 +144,7 @@ start_ending (Ending *ending, const Workshop *workshop, const Rows *rows, const 
   }
 }
 
-vlm_always_inline void
+vlm_inline_unless_checked void
 end_row (const Ending *ending, size_t r, size_t n_groups, ScaleKind kind)
 {
   float *out = ending->rows->sums[r] + ending->column;
