@@ -124,6 +124,9 @@ send_text (GstVlmCaption *self, const GstVlmTimes *times, GstVlmAnswer *answer)
 
   if (text == NULL)
     goto done;
+  /* A pad that was added while the segment was taken was late for it, and early for what is kept. */
+  if (self->segment.format == GST_FORMAT_TIME && !gst_vlm_text_pad_has_segment (text))
+    gst_vlm_caption_catch_up (self, text);
   if (!GST_CLOCK_TIME_IS_VALID (times->pts)) {
     gst_vlm_text_pad_untimed_frame (text);
     goto done;

@@ -79,6 +79,9 @@ struct _GstVlmCaption
 /* The text pad, or NULL. (transfer full) */
 GstVlmTextPad *gst_vlm_caption_get_text_pad (GstVlmCaption *self);
 
+/* Tells the text pad what the video pad keeps of what has passed. */
+void gst_vlm_caption_catch_up (GstVlmCaption *self, GstVlmTextPad *text);
+
 /* ---- captions.c ---------- */
 
 extern const GstVlmWorkerHooks gst_vlm_caption_worker_hooks;

@@ -160,9 +160,8 @@ is_idle (guint serial, gpointer user_data)
   return gst_vlm_worker_is_idle (self->worker, serial);
 }
 
-/* A pad that comes late learns what has passed on the video pad already. */
-static void
-catch_up (GstVlmCaption *self, GstVlmTextPad *text)
+void
+gst_vlm_caption_catch_up (GstVlmCaption *self, GstVlmTextPad *text)
 {
   GstEvent *event;
   guint serial;
@@ -210,7 +209,7 @@ add_text_pad (GstVlmCaption *self, const gchar *name)
   if (taken)
     goto taken;
 
-  catch_up (self, text);
+  gst_vlm_caption_catch_up (self, text);
   if (GST_STATE (self) > GST_STATE_READY || GST_STATE_NEXT (self) == GST_STATE_PAUSED)
     gst_pad_set_active (pad, TRUE);
   gst_element_add_pad (GST_ELEMENT (self), pad);

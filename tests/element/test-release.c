@@ -145,6 +145,39 @@ test_slow_overlay (void)
   play_clear (&p);
 }
 
+static GstPadProbeReturn
+want_text (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Play *p = user_data;
+  GstPad *text;
+
+  if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) != GST_EVENT_SEGMENT)
+    return GST_PAD_PROBE_OK;
+  text = gst_element_request_pad_simple (p->element, "text");
+  g_assert_cmpint (gst_pad_link (text, p->text_sink), ==, GST_PAD_LINK_OK);
+  gst_object_unref (text);
+  return GST_PAD_PROBE_REMOVE;
+}
+
+/* A text pad that is requested while the element has the segment in its hands gets it all the same. */
+static void
+test_within_segment (void)
+{
+  GstPad *src;
+  Play p;
+
+  play_init (&p, SMALL, "mode=sync interval=30000000 ! queue ! textoverlay name=t ! fakesink");
+  play_frames (&p);
+  gst_element_set_state (p.pipeline, GST_STATE_READY);
+  src = gst_element_get_static_pad (p.element, "src");
+  gst_pad_add_probe (src, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, want_text, &p, NULL);
+  gst_object_unref (src);
+  gst_element_set_state (p.pipeline, GST_STATE_PLAYING);
+  wait_until (g_atomic_int_get (&p.n_texts) > 0);
+  play_frames (&p);
+  play_clear (&p);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -154,6 +187,7 @@ main (int argc, char **argv)
 
   scripted_add_test ("/release/come-and-go", test_come_and_go);
   scripted_add_test ("/release/slow-overlay", test_slow_overlay);
+  scripted_add_test ("/release/within-segment", test_within_segment);
 
   return g_test_run ();
 }
