@@ -9,6 +9,52 @@
 
 #define GST_CAT_DEFAULT gst_vlm_caption_debug
 
+/* ---- The text pad ------------------------------------------------------------------------- */
+
+/* A text pad that is added from now on begins with what event says. Called with the lock. */
+static void
+remember (GstVlmCaption *self, GstEvent *event)
+{
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_STREAM_START:
+      gst_event_replace (&self->stream_start, event);
+      self->ended = FALSE;
+      break;
+    case GST_EVENT_SEGMENT:
+      gst_event_replace (
+          &self->time_segment, self->segment.format == GST_FORMAT_TIME ? event : NULL);
+      self->ended = FALSE;
+      break;
+    case GST_EVENT_EOS:
+      self->ended = TRUE;
+      break;
+    default:
+      break;
+  }
+}
+
+/*
+ * The text pad, which is to be told of event or, where that is NULL, of a frame. In one step with that
+ * the event is remembered: a pad that is added before is told here, one that is added after begins with
+ * it, and none misses it or has an older one on top of it. NULL also in a flush and while the element
+ * stops, when what the streaming thread still has in its hands is void. (transfer full)
+ */
+static GstVlmTextPad *
+get_listener (GstVlmCaption *self, GstEvent *event)
+{
+  GstVlmTextPad *text = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (self->running && self->first_wanted != G_MAXUINT) {
+    if (event != NULL)
+      remember (self, event);
+    text = self->text != NULL ? gst_object_ref (self->text) : NULL;
+  }
+  g_mutex_unlock (&self->lock);
+
+  return text;
+}
+
 /* ---- Video -------------------------------------------------------------------------------- */
 
 /* Of a frame or gap with a PTS: the part that lies in the segment; FALSE if there is none. */
@@ -118,15 +164,12 @@ settle_mode (GstVlmCaption *self)
 static void
 send_text (GstVlmCaption *self, const GstVlmTimes *times, GstVlmAnswer *answer)
 {
-  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
+  GstVlmTextPad *text = get_listener (self, NULL);
   GstVlmTextFrame frame;
   GstClockTime oldest;
 
   if (text == NULL)
     goto done;
-  /* A pad that was added while the segment was taken was late for it, and early for what is kept. */
-  if (self->segment.format == GST_FORMAT_TIME && !gst_vlm_text_pad_has_segment (text))
-    gst_vlm_caption_catch_up (self, text);
   if (!GST_CLOCK_TIME_IS_VALID (times->pts)) {
     gst_vlm_text_pad_untimed_frame (text);
     goto done;
@@ -224,14 +267,29 @@ take_caps (GstVlmCaption *self, GstEvent *event)
 }
 
 static void
-take_segment (GstVlmCaption *self, GstEvent *event, GstVlmTextPad *text)
+take_stream_start (GstVlmCaption *self, GstEvent *event)
 {
+  GstVlmTextPad *text = get_listener (self, event);
+
+  self->orientation = GST_VIDEO_ORIENTATION_IDENTITY;
+  self->oriented = FALSE;
+  if (text != NULL)
+    gst_vlm_text_pad_stream_start (text, event);
+  gst_clear_object (&text);
+}
+
+static void
+take_segment (GstVlmCaption *self, GstEvent *event)
+{
+  GstVlmTextPad *text;
   guint serial;
 
   gst_event_copy_segment (event, &self->segment);
   serial = begin_part (self);
+  text = get_listener (self, event);
   if (text != NULL && self->segment.format == GST_FORMAT_TIME)
     gst_vlm_text_pad_segment (text, event, serial);
+  gst_clear_object (&text);
 }
 
 /* How a phone was held: its pictures are described upright. */
@@ -262,11 +320,24 @@ take_gap (GstVlmCaption *self, GstEvent *event)
   g_clear_pointer (&answer, gst_vlm_answer_unref);
 }
 
+/* Returns at once; a sink that prerolls on the end of video would wait for that of text. */
+static void
+take_eos (GstVlmCaption *self, GstEvent *event)
+{
+  GstVlmTextPad *text = get_listener (self, event);
+
+  if (text != NULL)
+    gst_vlm_text_pad_eos (text);
+  gst_clear_object (&text);
+}
+
 void
 gst_vlm_caption_begin_flush (GstVlmCaption *self)
 {
   g_mutex_lock (&self->lock);
   self->first_wanted = G_MAXUINT;
+  gst_clear_event (&self->time_segment);
+  self->ended = FALSE;
   g_clear_pointer (&self->answer, gst_vlm_answer_unref);
   g_mutex_unlock (&self->lock);
 
@@ -297,6 +368,9 @@ gst_vlm_caption_reset_stream (GstVlmCaption *self)
   self->oriented = FALSE;
 
   g_mutex_lock (&self->lock);
+  gst_clear_event (&self->stream_start);
+  gst_clear_event (&self->time_segment);
+  self->ended = FALSE;
   self->now = (GstVlmTimes){ GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE,
     GST_CLOCK_TIME_NONE, GST_CLOCK_TIME_NONE };
   self->last_id = 0;
@@ -309,10 +383,15 @@ gst_vlm_caption_reset_stream (GstVlmCaption *self)
   g_mutex_unlock (&self->lock);
 }
 
-/* What comes after downstream of video has seen the event. */
+/*
+ * What comes after downstream of video has seen the event. A text pad that has been added meanwhile has
+ * nothing to flush, and no harm from it.
+ */
 static void
-follow_video (GstVlmCaption *self, GstEvent *event, GstVlmTextPad *text)
+follow_video (GstVlmCaption *self, GstEvent *event)
 {
+  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
+
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_FLUSH_START:
       if (text != NULL)
@@ -329,13 +408,13 @@ follow_video (GstVlmCaption *self, GstEvent *event, GstVlmTextPad *text)
     default:
       break;
   }
+  gst_clear_object (&text);
 }
 
 gboolean
 gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   GstVlmCaption *self = GST_VLM_CAPTION (parent);
-  GstVlmTextPad *text = gst_vlm_caption_get_text_pad (self);
   gboolean forward = TRUE;
   gboolean handled;
 
@@ -347,13 +426,10 @@ gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       forward = take_caps (self, event);
       break;
     case GST_EVENT_SEGMENT:
-      take_segment (self, event, text);
+      take_segment (self, event);
       break;
     case GST_EVENT_STREAM_START:
-      self->orientation = GST_VIDEO_ORIENTATION_IDENTITY;
-      self->oriented = FALSE;
-      if (text != NULL)
-        gst_vlm_text_pad_stream_start (text, event);
+      take_stream_start (self, event);
       break;
     case GST_EVENT_GAP:
       take_gap (self, event);
@@ -365,18 +441,15 @@ gst_vlm_caption_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       gst_vlm_caption_begin_flush (self);
       break;
     case GST_EVENT_EOS:
-      /* Returns at once; a sink that prerolls on the end of video would wait for that of text. */
-      if (text != NULL)
-        gst_vlm_text_pad_eos (text);
+      take_eos (self, event);
       break;
     default:
       break;
   }
 
   handled = forward && gst_pad_push_event (self->src, gst_event_ref (event));
-  follow_video (self, event, text);
+  follow_video (self, event);
   gst_event_unref (event);
-  gst_clear_object (&text);
 
   return handled;
 }

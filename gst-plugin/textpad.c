@@ -144,17 +144,6 @@ gst_vlm_text_pad_segment (GstVlmTextPad *self, GstEvent *event, guint serial)
   gst_vlm_text_pad_wake_unlock (self);
 }
 
-gboolean
-gst_vlm_text_pad_has_segment (GstVlmTextPad *self)
-{
-  gboolean has_segment;
-
-  g_mutex_lock (&self->lock);
-  has_segment = self->segment != NULL;
-  g_mutex_unlock (&self->lock);
-  return has_segment;
-}
-
 void
 gst_vlm_text_pad_frame (GstVlmTextPad *self, const GstVlmTextFrame *frame)
 {

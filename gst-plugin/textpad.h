@@ -39,8 +39,6 @@ gboolean gst_vlm_text_pad_prepare (GstVlmTextPad *pad);
 /* What arrived on the video pad. serial names the part of the stream that the segment begins. */
 void gst_vlm_text_pad_stream_start (GstVlmTextPad *pad, GstEvent *stream_start);
 void gst_vlm_text_pad_segment (GstVlmTextPad *pad, GstEvent *segment, guint serial);
-/* Whether one has arrived, or was there when the pad was added. */
-gboolean gst_vlm_text_pad_has_segment (GstVlmTextPad *pad);
 void gst_vlm_text_pad_frame (GstVlmTextPad *pad, const GstVlmTextFrame *frame);
 /* A frame without a timestamp: it has no place in the text, but a sink can preroll. */
 void gst_vlm_text_pad_untimed_frame (GstVlmTextPad *pad);

@@ -38,7 +38,6 @@ struct _GstVlmCaption
 
   /* Object lock. */
   GstVlmSettings *settings;
-  GstVlmTextPad *text;             /* NULL: not requested */
   GstVlmAutoOverlay *auto_overlay; /* NULL: text, if any, was requested by others */
 
   /* Stream lock of sink. */
@@ -53,6 +52,11 @@ struct _GstVlmCaption
 
   /* lock */
   GMutex lock;
+  GstVlmTextPad *text; /* NULL: not requested */
+  /* What the text pad has been told, and what one that is added begins with; see get_listener(). */
+  GstEvent *stream_start; /* NULL: none has come */
+  GstEvent *time_segment; /* NULL: none has come, or not in time */
+  gboolean ended;
   guint serial;         /* counts segments and flushes; changed by the streaming thread */
   gboolean running;     /* frames may come */
   guint64 last_id;      /* of the frames that were selected or asked for */
@@ -78,9 +82,6 @@ struct _GstVlmCaption
 
 /* The text pad, or NULL. (transfer full) */
 GstVlmTextPad *gst_vlm_caption_get_text_pad (GstVlmCaption *self);
-
-/* Tells the text pad what the video pad keeps of what has passed. */
-void gst_vlm_caption_catch_up (GstVlmCaption *self, GstVlmTextPad *text);
 
 /* ---- captions.c ---------- */
 

@@ -84,9 +84,9 @@ gst_vlm_caption_get_text_pad (GstVlmCaption *self)
 {
   GstVlmTextPad *text;
 
-  GST_OBJECT_LOCK (self);
+  g_mutex_lock (&self->lock);
   text = self->text != NULL ? gst_object_ref (self->text) : NULL;
-  GST_OBJECT_UNLOCK (self);
+  g_mutex_unlock (&self->lock);
 
   return text;
 }
@@ -160,31 +160,29 @@ is_idle (guint serial, gpointer user_data)
   return gst_vlm_worker_is_idle (self->worker, serial);
 }
 
-void
-gst_vlm_caption_catch_up (GstVlmCaption *self, GstVlmTextPad *text)
+/*
+ * Makes text the text pad, unless there is one. What it has missed it is told before the streaming thread
+ * sees it, and not from what the video pad keeps: the event that is being taken is not among that yet.
+ */
+static gboolean
+install_text_pad (GstVlmCaption *self, GstVlmTextPad *text)
 {
-  GstEvent *event;
-  guint serial;
+  gboolean taken;
 
   g_mutex_lock (&self->lock);
-  serial = self->serial;
+  taken = self->text != NULL;
+  if (!taken) {
+    if (self->stream_start != NULL)
+      gst_vlm_text_pad_stream_start (text, self->stream_start);
+    if (self->time_segment != NULL)
+      gst_vlm_text_pad_segment (text, self->time_segment, self->serial);
+    if (self->ended)
+      gst_vlm_text_pad_eos (text);
+    self->text = gst_object_ref (text);
+  }
   g_mutex_unlock (&self->lock);
 
-  event = gst_pad_get_sticky_event (self->sink, GST_EVENT_STREAM_START, 0);
-  if (event != NULL) {
-    gst_vlm_text_pad_stream_start (text, event);
-    gst_event_unref (event);
-  }
-  event = gst_pad_get_sticky_event (self->sink, GST_EVENT_SEGMENT, 0);
-  if (event != NULL) {
-    gst_vlm_text_pad_segment (text, event, serial);
-    gst_event_unref (event);
-  }
-  event = gst_pad_get_sticky_event (self->sink, GST_EVENT_EOS, 0);
-  if (event != NULL) {
-    gst_vlm_text_pad_eos (text);
-    gst_event_unref (event);
-  }
+  return !taken;
 }
 
 /* The pad is owned by the element; NULL if there is one already. */
@@ -195,23 +193,16 @@ add_text_pad (GstVlmCaption *self, const gchar *name)
       gst_element_class_get_pad_template (GST_ELEMENT_GET_CLASS (self), "text");
   GstVlmTextPad *text = gst_vlm_text_pad_new (name, template, self->src, is_idle, self);
   GstPad *pad = GST_PAD (text);
-  gboolean taken;
 
   gst_pad_set_event_function (pad, gst_vlm_caption_text_event);
   gst_pad_set_iterate_internal_links_function (pad, gst_vlm_caption_iterate_internal_links);
   gst_object_ref_sink (text);
 
-  GST_OBJECT_LOCK (self);
-  taken = self->text != NULL;
-  if (!taken)
-    self->text = gst_object_ref (text);
-  GST_OBJECT_UNLOCK (self);
-  if (taken)
-    goto taken;
-
-  gst_vlm_caption_catch_up (self, text);
+  /* First of all: a flush that has begun is not undone by it. */
   if (GST_STATE (self) > GST_STATE_READY || GST_STATE_NEXT (self) == GST_STATE_PAUSED)
     gst_pad_set_active (pad, TRUE);
+  if (!install_text_pad (self, text))
+    goto taken;
   gst_element_add_pad (GST_ELEMENT (self), pad);
   gst_object_unref (text);
 
@@ -219,6 +210,7 @@ add_text_pad (GstVlmCaption *self, const gchar *name)
 
 taken:
   GST_WARNING_OBJECT (self, "there is a text pad already");
+  gst_pad_set_active (pad, FALSE);
   gst_object_unref (text);
   return NULL;
 }
@@ -229,13 +221,16 @@ look_for_overlay (GstVlmCaption *self)
 {
   GstVlmAutoOverlay *overlay = NULL;
   GstPad *target = NULL;
+  GstVlmTextPad *requested;
   GstPad *text;
   gboolean look;
 
   g_rec_mutex_lock (&self->choice);
+  requested = gst_vlm_caption_get_text_pad (self);
   GST_OBJECT_LOCK (self);
-  look = self->settings->auto_overlay && self->text == NULL;
+  look = self->settings->auto_overlay && requested == NULL;
   GST_OBJECT_UNLOCK (self);
+  gst_clear_object (&requested);
   if (look)
     target = gst_vlm_auto_overlay_find (self->src);
   if (target == NULL)
@@ -298,9 +293,9 @@ gst_vlm_caption_release_pad (GstElement *element, GstPad *pad)
   GstVlmCaption *self = GST_VLM_CAPTION (element);
   GstVlmTextPad *text;
 
-  GST_OBJECT_LOCK (self);
+  g_mutex_lock (&self->lock);
   text = g_steal_pointer (&self->text);
-  GST_OBJECT_UNLOCK (self);
+  g_mutex_unlock (&self->lock);
 
   if (gst_vlm_text_pad_release_peer (text, TRUE))
     gst_pad_set_active (pad, FALSE);
@@ -549,6 +544,8 @@ gst_vlm_caption_finalize (GObject *object)
   gst_vlm_settings_free (self->settings);
   g_clear_pointer (&self->answer, gst_vlm_answer_unref);
   gst_clear_object (&self->text);
+  gst_clear_event (&self->stream_start);
+  gst_clear_event (&self->time_segment);
   g_free (self->model);
   g_free (self->last_text);
   g_mutex_clear (&self->lock);
