@@ -3,6 +3,9 @@
 #include "bench-peak.h"
 
 #include "kernels/simd/compiler.h"
+#ifdef VLM_KERNELS_AMX
+#include "kernels/x86/amx-tiles.h"
+#endif
 
 /* Chains enough to hide the latency of every unit; the asm keeps them in registers and unmerged. */
 #define TWELVE(operation)                                                                          \
@@ -73,35 +76,22 @@ DEFINE_RUN (run_pairs_256, "avx2", CLEAR_256, PAIRS_256, 32)
 DEFINE_RUN (run_pairs_128, "sse2", CLEAR_128, PAIRS_128, 8)
 
 #ifdef VLM_KERNELS_AMX
-#define PRODUCT_OF_TILES(i) __asm__ volatile("tdpbssd %%tmm7, %%tmm6, %%tmm" #i ::);
-
 /* Sums in four tiles: one product takes 16 cycles. */
 __attribute__ ((target ("amx-tile,amx-int8"))) static double
 run_tiles (size_t rounds)
 {
-  struct
-  {
-    uint8_t palette, rest[15];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-  } config = { .palette = 1 };
   size_t i;
 
-  for (i = 0; i < 8; i++) {
-    config.row_bytes[i] = 64;
-    config.rows[i] = 16;
-  }
-  /* Clears all tiles too. */
-  __asm__ volatile("ldtilecfg %0" : : "m"(config) : "memory");
+  amx_configure (AMX_ROW_BYTES);
   for (i = 0; i < rounds; i++) {
-    PRODUCT_OF_TILES (0)
-    PRODUCT_OF_TILES (1)
-    PRODUCT_OF_TILES (2)
-    PRODUCT_OF_TILES (3)
+    AMX_MULTIPLY (0, 6, 7);
+    AMX_MULTIPLY (1, 6, 7);
+    AMX_MULTIPLY (2, 6, 7);
+    AMX_MULTIPLY (3, 6, 7);
   }
-  __asm__ volatile("tilerelease" : : : "memory");
+  AMX_RELEASE ();
 
-  return 4.0 * 2 * 16 * 16 * 64 * (double) rounds;
+  return 4.0 * 2 * AMX_ROWS * AMX_COLUMNS * AMX_ROW_BYTES * (double) rounds;
 }
 #endif
 

@@ -17,8 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/simd/compiler.h"
+
 #define AMX_ROWS 16
 #define AMX_COLUMNS 16
+#define AMX_ROW_BYTES 64
+#define AMX_TILE_BYTES (AMX_ROWS * AMX_ROW_BYTES)
 
 /* Steps of activations that are in registers at once, in tiles 0 .. 3. Sums are in 4 and 5, weights
  * in 6 and 7. */
@@ -33,6 +37,23 @@ typedef struct
 } AmxConfig;
 
 #define AMX_CONFIGURE(config) __asm__ volatile("ldtilecfg %0" : : "m"(*(config)) : "memory")
+
+/*
+ * Tiles for steps of step bytes, a multiple of 4 and at most AMX_ROW_BYTES: activations have rows of so
+ * many bytes and weights so many rows; all else is as large as can be. Clears all tiles.
+ */
+vlm_always_inline void
+amx_configure (size_t step)
+{
+  AmxConfig config = { .palette = 1 };
+  int tile;
+
+  for (tile = 0; tile < 8; tile++) {
+    config.row_bytes[tile] = tile < AMX_STEPS ? (uint16_t) step : AMX_ROW_BYTES;
+    config.rows[tile] = tile < 6 ? AMX_ROWS : (uint8_t) (step / 4);
+  }
+  AMX_CONFIGURE (&config);
+}
 
 /* Clears all tiles; the thread has no state in them any more. */
 #define AMX_RELEASE() __asm__ volatile("tilerelease" : : : "memory")

@@ -30,14 +30,12 @@
 /* Tiles of 16 rows that share a piece of the panel: their sums lie in the second-level cache. */
 #define BLOCK_TILES 18
 
-#define TILE_BYTES 1024
-
 #define N_TILES (INT_PANEL / AMX_COLUMNS)
 
 /* Where something for step t is within 4096 bytes. A load waits for an earlier store that is not
  * yet in the cache and has the same address in these; so what is read in a step lies apart from
  * what the last two have stored. */
-#define WINDOW(t) ((size_t) ((t) + 1) % 4 * TILE_BYTES)
+#define WINDOW(t) ((size_t) ((t) + 1) % 4 * AMX_TILE_BYTES)
 
 /* Integer sums of 16 rows by 16 columns, of each group of a piece. */
 typedef int32_t Dots[AMX_STEPS][AMX_ROWS][AMX_COLUMNS];
@@ -50,7 +48,7 @@ typedef enum
 } ScaleKind;
 
 /* 16 columns of a piece: tiles of values, that of step t at WINDOW (t). */
-typedef uint8_t Columns[AMX_STEPS * TILE_BYTES];
+typedef uint8_t Columns[AMX_STEPS * AMX_TILE_BYTES];
 
 /* What the parts of a product with a panel share. */
 typedef struct
@@ -61,7 +59,7 @@ typedef struct
 } Workshop;
 
 #define COLUMNS_AT(j, t) (offsetof (Workshop, columns) + (j) * sizeof (Columns) + WINDOW (t))
-#define DOTS_AT(j, g) (offsetof (Workshop, dots) + (j) * sizeof (Dots) + (g) *TILE_BYTES)
+#define DOTS_AT(j, g) (offsetof (Workshop, dots) + (j) * sizeof (Dots) + (g) *AMX_TILE_BYTES)
 
 /* A piece of the panel. */
 typedef struct
@@ -239,7 +237,7 @@ load_rows (const Rows *rows, const Piece *piece)
 vlm_always_inline void
 multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t steps, ScaleKind kind)
 {
-  static const uint8_t zeros[4 * TILE_BYTES] __attribute__ ((aligned (4096)));
+  static const uint8_t zeros[4 * AMX_TILE_BYTES] __attribute__ ((aligned (4096)));
   const size_t n_groups = vlm_n_groups (piece->len, steps * piece->step), most = AMX_STEPS / steps;
   Workshop *workshop = piece->workshop;
   Factors factors[2];
@@ -437,19 +435,6 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
         rows[i].y, p->ldy, (const IntRow *) rows[i].sums, AMX_ROWS, p->n, scales, p->bias);
 }
 
-static void
-configure (size_t step)
-{
-  AmxConfig config = { .palette = 1 };
-  int tile;
-
-  for (tile = 0; tile < 8; tile++) {
-    config.row_bytes[tile] = tile < AMX_STEPS ? (uint16_t) step : 4 * AMX_COLUMNS;
-    config.rows[tile] = tile < 6 ? AMX_ROWS : (uint8_t) (step / 4);
-  }
-  AMX_CONFIGURE (&config);
-}
-
 /* How many of m rows are worth tiles: those that fill them, and the rest if it nearly fills one. */
 static size_t
 choose_rows (size_t m)
@@ -473,7 +458,7 @@ amx_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m, const V
     size_t n_tiles = (rows + AMX_ROWS - 1) / AMX_ROWS;
     size_t n_blocks = (n_tiles + BLOCK_TILES - 1) / BLOCK_TILES;
 
-    configure (step);
+    amx_configure (step);
     for (; first < rows; n_blocks--) {
       size_t tiles = (n_tiles + n_blocks - 1) / n_blocks, left = rows - first;
       size_t n_rows = left < tiles * AMX_ROWS ? left : tiles * AMX_ROWS;

@@ -19,10 +19,8 @@
 
 #include "kernels/simd/head-queries.h"
 
-#define TILE_BYTES 1024
-
 /* Bytes of a row of a tile: values of d for scores, keys for values. */
-#define STEP 64
+#define STEP AMX_ROW_BYTES
 
 /* Bits of a digit. */
 #define DIGIT 7
@@ -35,7 +33,7 @@
 /* Sums of 16 values of d for the queries of a vector: high, mixed, low. */
 typedef int32_t Sums[3][AMX_ROWS][AMX_COLUMNS];
 
-static const uint8_t zeros[TILE_BYTES] __attribute__ ((aligned (64)));
+static const uint8_t zeros[AMX_TILE_BYTES] __attribute__ ((aligned (64)));
 
 static size_t
 round_up (size_t n, size_t step)
@@ -75,7 +73,7 @@ value_tiles (const HeadArrays *arrays, size_t first, size_t d)
   size_t n_groups = (arrays->dim + AMX_ROWS - 1) / AMX_ROWS;
 
   return (uint8_t *) arrays->values
-      + (first / STEP * n_groups + d / AMX_ROWS) * (size_t) (2 * TILE_BYTES);
+      + (first / STEP * n_groups + d / AMX_ROWS) * (size_t) (2 * AMX_TILE_BYTES);
 }
 
 /* Digits of VF_LANES values: value = 128 * high + low, low in -64 .. 63. */
@@ -115,7 +113,7 @@ pack_quad (const HeadArrays *arrays, const VlmHead *head, const HeadColumns *col
   vi_store ((uint8_t *) words[1], all_low);
   for (r = 0; r < AMX_ROWS; r++) {
     memcpy (tiles + r * STEP, &words[0][r], 4);
-    memcpy (tiles + TILE_BYTES + r * STEP, &words[1][r], 4);
+    memcpy (tiles + AMX_TILE_BYTES + r * STEP, &words[1][r], 4);
   }
 }
 
@@ -297,7 +295,7 @@ soften (HeadTile *tile, HeadRow *scores, const float *k_scale, size_t n, size_t 
   AMX_MULTIPLY (high, 6, 7);                                                                       \
   AMX_LOAD (7, tile->p[QUADS + (j) / 4], (v) *STEP, COLUMN_BYTES);                                 \
   AMX_MULTIPLY (mixed, 6, 7);                                                                      \
-  AMX_LOAD (6, values + (j) / STEP * stride, TILE_BYTES, STEP);                                    \
+  AMX_LOAD (6, values + (j) / STEP * stride, AMX_TILE_BYTES, STEP);                                \
   AMX_MULTIPLY (low, 6, 7);                                                                        \
   AMX_LOAD (7, tile->p[(j) / 4], (v) *STEP, COLUMN_BYTES);                                         \
   AMX_MULTIPLY (mixed, 6, 7);
@@ -309,8 +307,8 @@ soften (HeadTile *tile, HeadRow *scores, const float *k_scale, size_t n, size_t 
 
 #define STORE_SUMS(a, b, c, sums, v)                                                               \
   AMX_STORE (a, (sums)[v], 0, STEP);                                                               \
-  AMX_STORE (b, (sums)[v], TILE_BYTES, STEP);                                                      \
-  AMX_STORE (c, (sums)[v], 2 * TILE_BYTES, STEP);
+  AMX_STORE (b, (sums)[v], AMX_TILE_BYTES, STEP);                                                  \
+  AMX_STORE (c, (sums)[v], 2 * AMX_TILE_BYTES, STEP);
 
 /*
  * Sums of products of the weights of n keys and 16 values of d. A store waits for the product that it
@@ -415,26 +413,13 @@ absorb (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, 
 }
 
 static void
-configure (void)
-{
-  AmxConfig config = { .palette = 1 };
-  int tile;
-
-  for (tile = 0; tile < 8; tile++) {
-    config.row_bytes[tile] = STEP;
-    config.rows[tile] = AMX_ROWS;
-  }
-  AMX_CONFIGURE (&config);
-}
-
-static void
 amx_attend_head (const VlmHeadAttention *args)
 {
   const HeadArrays arrays = find_arrays (args->head, args->n_keys, args->head_dim);
   HeadTile tile;
   size_t first, n;
 
-  configure ();
+  amx_configure (STEP);
   for (first = 0; first < args->n_queries; first += n) {
     const size_t left = args->n_queries - first;
 
