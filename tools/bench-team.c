@@ -7,10 +7,10 @@
  */
 
 #include "bench-kernels.h"
+#include "bench-threads.h"
 
 #include "engine/runtime/team.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 #define ROUNDS 2000
@@ -25,14 +25,6 @@ microseconds (void)
 
   clock_gettime (CLOCK_MONOTONIC, &now);
   return (gdouble) now.tv_sec * 1e6 + (gdouble) now.tv_nsec * 1e-3;
-}
-
-static gint
-compare (gconstpointer a, gconstpointer b)
-{
-  gdouble x = *(const gdouble *) a, y = *(const gdouble *) b;
-
-  return x < y ? -1 : x > y;
 }
 
 static void
@@ -59,8 +51,7 @@ run_time (VlmTeam *team, gsize n_jobs, gulong pause, guint rounds)
     vlm_team_run (team, n_jobs, short_job, NULL);
     times[i] = microseconds () - times[i];
   }
-  qsort (times, rounds, sizeof (*times), compare);
-  return times[rounds / 2];
+  return bench_median (times, rounds);
 }
 
 BenchTeam

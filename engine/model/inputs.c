@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "matrix.h"
+#include "rows.h"
 
 /* What one job should be worth in multiply-adds (or as many bytes touched). */
 #define JOB_WORK (64 * 1024)
@@ -225,13 +226,9 @@ static void
 norm_row (gsize i, gfloat *row, gpointer user_data)
 {
   const Normed *normed = user_data;
-  const VlmNorm *norm = normed->norm;
-  const gfloat *x = normed->x + i * normed->k;
 
-  if (norm->bias != NULL)
-    normed->kernels->layer_norm (row, x, norm->weight, norm->bias, normed->k, normed->eps);
-  else
-    normed->kernels->rms_norm (row, x, norm->weight, normed->k, normed->eps);
+  vlm_norm_row (
+      normed->kernels, normed->norm, normed->eps, normed->x + i * normed->k, row, normed->k);
 }
 
 gboolean

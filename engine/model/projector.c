@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "decoder.h"
+#include "rows.h"
 #include "tiles.h"
 #include "vision.h"
 
@@ -36,8 +37,7 @@ fold_row (gsize token, gfloat *row, gpointer user_data)
     memcpy (row + s * run, projection->features + (first + s * projection->grid_columns) * width,
         run * sizeof (gfloat));
   if (norm->weight != NULL)
-    model->kernels.layer_norm (
-        row, row, norm->weight, norm->bias, factor * run, PROJECTOR_NORM_EPS);
+    vlm_norm_row (&model->kernels, norm, PROJECTOR_NORM_EPS, row, row, factor * run);
 }
 
 static void

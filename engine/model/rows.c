@@ -31,6 +31,16 @@ vlm_rows_run (VlmTeam *team, gsize n_rows, gsize row_work, VlmRowsFunc func, gpo
   return vlm_team_run (team, (n_rows + run.rows_per_job - 1) / run.rows_per_job, rows_job, &run);
 }
 
+void
+vlm_norm_row (
+    const VlmKernels *kernels, const VlmNorm *norm, gfloat eps, const gfloat *x, gfloat *y, gsize n)
+{
+  if (norm->bias != NULL)
+    kernels->layer_norm (y, x, norm->weight, norm->bias, n, eps);
+  else
+    kernels->rms_norm (y, x, norm->weight, n, eps);
+}
+
 typedef struct
 {
   const VlmKernels *kernels;
@@ -47,13 +57,8 @@ norm_rows (gsize first, gsize n_rows, gpointer user_data)
   const Rows *r = user_data;
   gsize i;
 
-  for (i = first; i < first + n_rows; i++) {
-    if (r->norm->bias != NULL)
-      r->kernels->layer_norm (
-          r->y + i * r->n, r->x + i * r->n, r->norm->weight, r->norm->bias, r->n, r->eps);
-    else
-      r->kernels->rms_norm (r->y + i * r->n, r->x + i * r->n, r->norm->weight, r->n, r->eps);
-  }
+  for (i = first; i < first + n_rows; i++)
+    vlm_norm_row (r->kernels, r->norm, r->eps, r->x + i * r->n, r->y + i * r->n, r->n);
 }
 
 gboolean

@@ -16,7 +16,11 @@ typedef void (*VlmRowsFunc) (gsize first, gsize n_rows, gpointer user_data);
 gboolean vlm_rows_run (
     VlmTeam *team, gsize n_rows, gsize row_work, VlmRowsFunc func, gpointer user_data);
 
-/* y[i] = norm (x[i]) for n_rows tightly packed rows of n values; RMS when norm has no bias. */
+/* y = norm (x) for one row of n values, which may be the same one; RMS when norm has no bias. */
+void vlm_norm_row (const VlmKernels *kernels, const VlmNorm *norm, gfloat eps, const gfloat *x,
+    gfloat *y, gsize n);
+
+/* y[i] = norm (x[i]) for n_rows tightly packed rows of n values. */
 gboolean vlm_rows_norm (VlmTeam *team, const VlmKernels *kernels, const VlmNorm *norm, gfloat eps,
     const gfloat *x, gfloat *y, gsize n_rows, gsize n);
 

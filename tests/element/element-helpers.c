@@ -59,6 +59,14 @@ fixture_push (Fixture *f, guint n)
   return gst_harness_push (f->h, fixture_make_frame (n * FRAME_DURATION, n));
 }
 
+gpointer
+push_in_thread (gpointer user_data)
+{
+  Push *push = user_data;
+
+  return GINT_TO_POINTER (fixture_push (push->f, push->n));
+}
+
 const gchar *
 get_caption (GstBuffer *buffer)
 {

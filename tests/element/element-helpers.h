@@ -51,6 +51,15 @@ GstBuffer *fixture_make_frame (GstClockTime pts, guint8 value);
 /* Pushes frame number n (PTS n * FRAME_DURATION, bytes n). */
 GstFlowReturn fixture_push (Fixture *f, guint n);
 
+/* The same for a GThread, whose result is the flow; user_data is a Push. */
+typedef struct
+{
+  Fixture *f;
+  guint n;
+} Push;
+
+gpointer push_in_thread (gpointer user_data);
+
 /* The text of the caption meta, or NULL. Borrowed from the buffer. */
 const gchar *get_caption (GstBuffer *buffer);
 

@@ -213,20 +213,6 @@ test_sync_every_frame (void)
   fixture_free (f);
 }
 
-typedef struct
-{
-  Fixture *f;
-  guint n;
-} Push;
-
-static gpointer
-push_in_thread (gpointer user_data)
-{
-  Push *push = user_data;
-
-  return GINT_TO_POINTER (fixture_push (push->f, push->n));
-}
-
 /* The first selected frame waits for the model, and leaves with its caption. */
 static void
 test_sync_waits_for_model (void)

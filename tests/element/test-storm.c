@@ -29,20 +29,6 @@ push_segment (Fixture *f)
 
 /* ---- Flushes ------------------------------------------------------------------------------ */
 
-typedef struct
-{
-  Fixture *f;
-  guint n;
-} Push;
-
-static gpointer
-push_in_thread (gpointer user_data)
-{
-  Push *push = user_data;
-
-  return GINT_TO_POINTER (fixture_push (push->f, push->n));
-}
-
 /*
  * A flush this long after a frame was pushed; how long it took, with the streaming thread's return.
  */

@@ -4,12 +4,12 @@
 
 #include <sys/resource.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/model/decoder.h"
 #include "engine/text/detokenizer.h"
 #include "engine/text/repetition.h"
 #include "engine/vlm.h"
+#include "cpu-seconds.h"
 #include "golden.h"
 #include "test-image-draw.h"
 
@@ -684,15 +684,6 @@ test_loops_end (void)
   g_assert_cmpuint (n_loops, >, 0);
   vlm_session_free (session);
   vlm_model_unref (model);
-}
-
-static gdouble
-cpu_seconds (void)
-{
-  struct timespec now;
-
-  g_assert_cmpint (clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &now), ==, 0);
-  return (gdouble) now.tv_sec + (gdouble) now.tv_nsec * 1e-9;
 }
 
 /* After an answer its threads sleep: less than half a percent of a CPU. */

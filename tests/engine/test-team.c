@@ -2,9 +2,8 @@
 
 /* The worker team when threads, turns and cancellations come at any time, and when nothing comes. */
 
-#include <time.h>
-
 #include "engine/runtime/team.h"
+#include "cpu-seconds.h"
 
 #define MAX_JOBS 300
 #define MAX_THREADS 6
@@ -184,15 +183,6 @@ test_leader_sleeps (void)
   }
   vlm_team_end_turn (team);
   vlm_team_free (team);
-}
-
-static gdouble
-cpu_seconds (void)
-{
-  struct timespec now;
-
-  g_assert_cmpint (clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &now), ==, 0);
-  return (gdouble) now.tv_sec + (gdouble) now.tv_nsec * 1e-9;
 }
 
 /* Between captions the crew sleeps: less than half a percent of a CPU. */

@@ -118,7 +118,7 @@ check_query (const VlmAttention *args, size_t i, const float *out)
 static void
 check_splits (const VlmKernels *kernels, const VlmAttention *args)
 {
-  size_t row = args->head_dim * sizeof (float), first, n, i;
+  size_t row = args->head_dim * sizeof (float), first, n;
 
   for (first = 0; first < args->n_queries; first += n) {
     VlmAttention part = *args;
@@ -129,12 +129,8 @@ check_splits (const VlmKernels *kernels, const VlmAttention *args)
     part.first_keys += first;
     part.out = check_slot (SLOT_AGAIN, (n - 1) * args->out_stride * sizeof (float) + row);
     kernels->attention (&part);
-    for (i = 0; i < n; i++)
-      check_expect (
-          memcmp (part.out + i * args->out_stride, args->out + (first + i) * args->out_stride, row)
-              == 0,
-          "dim %zu keys %zu: query %zu of %zu differs in a call for %zu queries", args->head_dim,
-          args->n_keys, first + i, args->n_queries, n);
+    check_same_queries (
+        part.out, args->out, args->out_stride, args->head_dim, args->n_keys, first, n);
     check_expect (check_intact (SLOT_AGAIN), "wrote before query %zu", first);
   }
 }

@@ -40,6 +40,13 @@ void check_expect (int ok, const char *format, ...) __attribute__ ((format (prin
 /* |found - expected| <= bound, and both NaN or neither; what and i tell where. */
 void check_near (double found, double expected, double bound, const char *what, size_t i);
 
+/*
+ * Of n queries from number first on: what a call for them alone gave, part, has the bits of what one for all
+ * gave, whole, both [..][stride], with head_dim values a row.
+ */
+void check_same_queries (const float *part, const float *whole, size_t stride, size_t head_dim,
+    size_t n_keys, size_t first, size_t n);
+
 typedef void (*CheckTest) (const VlmKernels *kernels);
 
 /* Each walks shapes and inputs of one entry. */

@@ -116,6 +116,19 @@ check_near (double found, double expected, double bound, const char *what, size_
   check_expect (ok, "%s [%zu]: found %.9g, expected %.9g +- %.3g", what, i, found, expected, bound);
 }
 
+void
+check_same_queries (const float *part, const float *whole, size_t stride, size_t head_dim,
+    size_t n_keys, size_t first, size_t n)
+{
+  size_t i;
+
+  for (i = 0; i < n; i++)
+    check_expect (
+        memcmp (part + i * stride, whole + (first + i) * stride, head_dim * sizeof (*part)) == 0,
+        "dim %zu keys %zu: query %zu differs in a call for %zu queries", head_dim, n_keys,
+        first + i, n);
+}
+
 double
 check_seconds (void)
 {
