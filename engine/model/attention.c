@@ -94,17 +94,17 @@ attend_job (gsize job, guint thread, gpointer user_data)
   const VlmCacheAttention *attention = run->attention;
   const VlmTextConfig *config = attention->config;
   const VlmCache *cache = attention->cache;
-  const gsize dim = config->head_dim, head = job / run->n_blocks,
-              end = attention->position + attention->n;
+  const gsize dim = config->head_dim, head = job / run->n_blocks;
   const guint kv_head = head / (config->n_heads / config->n_kv_heads);
   const gsize block = (attention->position / QUERY_BLOCK + job % run->n_blocks) * QUERY_BLOCK;
   const gsize first = MAX (block, attention->position);
+  const gsize end = MIN (block + QUERY_BLOCK, attention->position + attention->n);
   const gsize n_packed = run->may_round ? first / VLM_PACKED_TOKENS : 0;
   const gsize first_key = n_packed * VLM_PACKED_TOKENS;
   gfloat max[QUERY_BLOCK], sum[QUERY_BLOCK];
   VlmAttention args = { .causal = TRUE, .head_dim = dim, .v_stride = dim };
 
-  args.n_queries = MIN (block + QUERY_BLOCK, end) - first;
+  args.n_queries = end - first;
   args.out_stride = args.q_stride = config->n_heads * dim;
   args.out = attention->mixed + (first - attention->position) * args.out_stride + head * dim;
   args.q = attention->queries + (first - attention->position) * args.q_stride + head * dim;
