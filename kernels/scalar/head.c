@@ -209,7 +209,7 @@ add_head (Query *total, const Query *head, const Factor *factor, const Packed *a
   most = fmaf (head->max, factor->scale, offset);
   max = total->max > most ? total->max : most;
   older = exp2_below (total->max - max, 1);
-  newer = exp2_below (most - max, 1 / HEAD_WEIGHT_MAX);
+  newer = exp2_below (most - max, 1) / HEAD_WEIGHT_MAX;
   total->max = max;
   total->sum = fmaf (total->sum, older, head->sum * newer);
   for (d = 0; d < dim; d++) {

@@ -123,7 +123,7 @@ head_add_total (HeadTile *tile, const HeadArrays *arrays)
     most = vf_fma (vf_load (tile->max + at), vf_load (tile->q_scale + at), offset);
     max = vf_max (before, most);
     older = head_exp2 (vf_sub (before, max), 1);
-    newer = head_exp2 (vf_sub (most, max), 1 / HEAD_WEIGHT_MAX);
+    newer = vf_mul (head_exp2 (vf_sub (most, max), 1), vf_set1 (1 / HEAD_WEIGHT_MAX));
     vf_store (tile->total_max + at, max);
     vf_store (
         tile->total_sum + at, vf_fma (vf_load (tile->total_sum + at), older, vf_mul (sum, newer)));
