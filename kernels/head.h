@@ -14,6 +14,7 @@
 #define HEAD_VALUE_MAX 2047
 
 #define HEAD_LOG2_E 1.44269504f
+#define HEAD_LN_2 0.693147181f
 
 /* 2^r = 1 + r (c1 + r (c2 + r c3)) for |r| <= 1/2, with a relative error of 2^-13. */
 #define HEAD_EXP2_1 0x1.62f5fap-1f

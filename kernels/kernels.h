@@ -133,6 +133,8 @@ typedef struct
   int causal;
   size_t head_dim; /* a multiple of 8, at most 256 */
   float scale;
+  /* [n_queries], with out: what attend_head left of other keys, which count like these; or NULL */
+  const float *max, *sum;
 } VlmAttention;
 
 /* How the keys and values of a packed head are kept, and what is computed with them. */
@@ -156,6 +158,11 @@ typedef struct
 /*
  * The same as VlmAttention for many queries that see all keys of a packed head:
  *   out[i] = sum_j softmax_j (scale * q[i].k[j]) v[j],  j < n_keys
+ *
+ * With max and sum, over n_more packed heads after that one too, and to go on from in attention:
+ *   max[i] = about the largest score, scale * q[i].k[j]
+ *   sum[i] = sum_j e^(scale * q[i].k[j] - max[i])
+ *   out[i] = sum_j e^(scale * q[i].k[j] - max[i]) v[j]
  */
 typedef struct
 {
@@ -168,6 +175,9 @@ typedef struct
   size_t n_keys;    /* those of the packed head, as is head_dim */
   size_t head_dim;
   float scale;
+  float *max, *sum;   /* [n_queries], or both NULL */
+  size_t n_more;      /* 0 without max */
+  size_t head_stride; /* bytes from a packed head to the next */
 } VlmHeadAttention;
 
 typedef struct
@@ -250,7 +260,9 @@ typedef struct
    *   s[j] = ks[j] * (cq[i].ck[j])
    *   p[j] = rint (2^13 2^(qs[i] * (s[j] - max of its block)))
    * Keys come in blocks of 128. Within one, sums of p and of p * w are exact integers; blocks are
-   * brought together as in attention. 2^x is a polynomial of relative error 2^-13.
+   * brought together as in attention. 2^x is a polynomial of relative error 2^-13. Where several
+   * heads are brought together, scores get back what their keys lost with the mean, u[i].mean in
+   * floats.
    *
    * Error of out[i][d], where m_j is the error of a score and rounded what p lose in all:
    *   m_j     <= |scale| * (sum_d (max |q| |c[j][d]| + max |c[j]| |q[d]| + max |q| max |c[j]| / 254)
@@ -258,6 +270,7 @@ typedef struct
    *   rounded <= sum_j 2^-14 max of the block of j (e^score) / sum_j e^score, at most 2^-7
    *   error   <= (e^(2 m) - 1 + 2^-11 + 2 rounded e^(2 m)) * max_j |v[j][d] - mean[d]|
    *                + max_j |v[j][d] - mean[d]| / 4093 + 2^-20 max |v|,   m = max_j m_j
+   * Each more head adds 2^-12 to 2^-11; v[j][d] - mean[d] are then, but for 4093, from any mean.
    * These are worst cases. All outputs of random values together are wrong by 0.6 to 1.5 %.
    */
   VlmHeadForm head_form;

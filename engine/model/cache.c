@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/runtime/alloc.h"
-#include "kernels/kernels.h"
 
 void
 vlm_cache_init (VlmCache *cache, const VlmTextConfig *config)
@@ -26,6 +25,7 @@ static void
 drop_tokens (VlmCache *cache)
 {
   g_clear_pointer (&cache->tokens, g_free);
+  g_clear_pointer (&cache->packed, g_free);
   cache->capacity = 0;
 }
 
@@ -43,18 +43,26 @@ vlm_cache_clear (VlmCache *cache)
   memset (cache, 0, sizeof (*cache));
 }
 
+static guint
+count_attention (const VlmCache *cache, guint n_layers)
+{
+  guint i, n = 0;
+
+  for (i = 0; i < n_layers; i++)
+    n += cache->layers[i] == VLM_LAYER_ATTENTION;
+  return n;
+}
+
 /* One block for all, so that it is large enough for large pages. */
 static gboolean
 grow (VlmCache *cache, gsize capacity, GError **error)
 {
   gsize token_values = (gsize) cache->n_kv_heads * cache->head_dim;
   gsize layer_values = capacity * token_values;
-  guint i, n_layers = 0;
+  guint i, n_layers = count_attention (cache, cache->n_layers);
   gfloat *next;
 
   drop_tokens (cache);
-  for (i = 0; i < cache->n_layers; i++)
-    n_layers += cache->layers[i] == VLM_LAYER_ATTENTION;
   next = cache->tokens = vlm_alloc (capacity, 2 * n_layers * token_values * sizeof (gfloat),
       "the keys and values of the text so far", error);
   if (next == NULL)
@@ -94,7 +102,7 @@ vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error)
 {
   gsize capacity = (n_tokens + VLM_KEY_PANEL - 1) / VLM_KEY_PANEL * VLM_KEY_PANEL;
 
-  cache->length = 0;
+  cache->length = cache->n_packed = 0;
   return reset_columns (cache, error)
       && (capacity <= cache->capacity || grow (cache, capacity, error));
 }
@@ -137,4 +145,56 @@ vlm_cache_store_values (VlmCache *cache, guint layer, guint head, gsize position
 
   for (i = 0; i < n; i++)
     memcpy (dst + i * dim, values + i * ld, dim * sizeof (gfloat));
+}
+
+/* Bytes from a packed head to the next. */
+static gsize
+packed_stride (const VlmKernels *kernels, gsize head_dim)
+{
+  return (kernels->head_bytes (VLM_PACKED_TOKENS, head_dim) + 63) / 64 * 64;
+}
+
+gboolean
+vlm_cache_make_packed (VlmCache *cache, const VlmKernels *kernels, GError **error)
+{
+  const gsize n_heads = count_attention (cache, cache->n_layers) * (gsize) cache->n_kv_heads;
+
+  if (cache->packed != NULL)
+    return TRUE;
+  cache->packed_bytes = packed_stride (kernels, cache->head_dim);
+  cache->packed = vlm_alloc (MAX (n_heads * (cache->capacity / VLM_PACKED_TOKENS), 1),
+      cache->packed_bytes, "the packed keys and values of the text so far", error);
+  return cache->packed != NULL;
+}
+
+gpointer
+vlm_cache_get_packed (const VlmCache *cache, guint layer, guint head, gsize index)
+{
+  const gsize of_head = cache->capacity / VLM_PACKED_TOKENS;
+  const gsize before = (gsize) count_attention (cache, layer) * cache->n_kv_heads + head;
+
+  return cache->packed + (before * of_head + index) * cache->packed_bytes;
+}
+
+void
+vlm_cache_pack (const VlmCache *cache, const VlmKernels *kernels, guint layer, guint head,
+    gsize index, gfloat *rows)
+{
+  const gsize dim = cache->head_dim, first = head * cache->capacity + index * VLM_PACKED_TOKENS;
+  const gfloat *keys = cache->keys[layer] + first * dim;
+  const VlmHead args = { .k = rows,
+    .k_stride = dim,
+    .v = cache->values[layer] + first * dim,
+    .v_stride = dim,
+    .n_keys = VLM_PACKED_TOKENS,
+    .head_dim = dim };
+  gsize token, lane, i;
+
+  for (token = 0; token < VLM_PACKED_TOKENS; token += VLM_KEY_PANEL) {
+    for (lane = 0; lane < VLM_KEY_PANEL; lane++) {
+      for (i = 0; i < dim; i++)
+        rows[(token + lane) * dim + i] = keys[token * dim + i * VLM_KEY_PANEL + lane];
+    }
+  }
+  kernels->pack_head (vlm_cache_get_packed (cache, layer, head, index), &args);
 }

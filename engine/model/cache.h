@@ -8,6 +8,10 @@
 #include <gio/gio.h>
 
 #include "config.h"
+#include "kernels/kernels.h"
+
+/* Tokens of a packed head. */
+#define VLM_PACKED_TOKENS 128
 
 typedef struct
 {
@@ -20,6 +24,12 @@ typedef struct
   gfloat **keys;    /* attention layers: [kv_heads][capacity / 16][head_dim][16] */
   gfloat **values;  /* attention layers: [kv_heads][capacity][head_dim] */
   gfloat **columns; /* convolution layers: [n_columns][hidden], oldest first */
+
+  /* The same keys and values as attend_head wants them, or NULL: attention layers, one after the
+   * other, [kv_heads][capacity / VLM_PACKED_TOKENS][packed_bytes] */
+  guint8 *packed;
+  gsize packed_bytes; /* of a packed head */
+  gsize n_packed;     /* packed heads that all tokens stored so far have filled */
 } VlmCache;
 
 /* Allocates nothing yet; keys and values exist for attention layers only. */
@@ -37,5 +47,15 @@ void vlm_cache_store_keys (VlmCache *cache, guint layer, guint head, gsize posit
     const gfloat *keys, gsize ld);
 void vlm_cache_store_values (VlmCache *cache, guint layer, guint head, gsize position, gsize n,
     const gfloat *values, gsize ld);
+
+/* Makes room for packed heads, unless it is there. VLM_ERROR_MEMORY when there is none. */
+gboolean vlm_cache_make_packed (VlmCache *cache, const VlmKernels *kernels, GError **error);
+
+/* The packed head of tokens index * VLM_PACKED_TOKENS and those after. */
+gpointer vlm_cache_get_packed (const VlmCache *cache, guint layer, guint head, gsize index);
+
+/* Packs these tokens, which are stored. rows: room for [VLM_PACKED_TOKENS][head_dim] */
+void vlm_cache_pack (const VlmCache *cache, const VlmKernels *kernels, guint layer, guint head,
+    gsize index, gfloat *rows);
 
 #endif

@@ -5,10 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention.h"
 #include "tiles.h"
-
-/* Queries of one head that one attention job takes. */
-#define QUERY_BLOCK 32
 
 /* One chunk on its way through the layers. All arrays have n rows. */
 typedef struct
@@ -18,13 +16,13 @@ typedef struct
   VlmTeam *team;
   VlmCache *cache;
   gsize n, position; /* tokens of the chunk, position of its first */
+  gboolean may_pack; /* whether the cache has room for packed heads */
 
   gfloat *x;        /* [hidden] residual stream */
   VlmInputs inputs; /* of the first product of an operator or feed-forward */
   VlmInputs middle; /* of its second, which adds to the residual stream */
   VlmTileRoom room;
-  gfloat *queries;   /* [n_heads * head_dim] */
-  gfloat *mixed;     /* [n_heads * head_dim] attention output */
+  VlmCacheAttention attention;
   gfloat *cos, *sin; /* [head_dim / 2] */
   const VlmDecoderLayer *layer;
   guint layer_index;
@@ -52,8 +50,7 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   vlm_inputs_measure (&total, chunk->team, n, hidden);
   vlm_inputs_measure (&total, chunk->team, n, middle);
   vlm_tile_room_measure (&total, chunk->team, widest);
-  vlm_arena_measure (&total, n * mixed);
-  vlm_arena_measure (&total, n * mixed);
+  vlm_attention_measure (&chunk->attention, &total);
   vlm_arena_measure (&total, n * half);
   vlm_arena_measure (&total, n * half);
   if (!vlm_arena_reserve (arena, total, error))
@@ -62,8 +59,7 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   vlm_inputs_take (&chunk->inputs, arena, chunk->team, n, hidden);
   vlm_inputs_take (&chunk->middle, arena, chunk->team, n, middle);
   vlm_tile_room_take (&chunk->room, arena, chunk->team, widest);
-  chunk->queries = vlm_arena_take (arena, n * mixed);
-  chunk->mixed = vlm_arena_take (arena, n * mixed);
+  vlm_attention_take (&chunk->attention, arena);
   chunk->cos = vlm_arena_take (arena, n * half);
   chunk->sin = vlm_arena_take (arena, n * half);
   return TRUE;
@@ -110,7 +106,7 @@ prepare_head (const Chunk *chunk, guint head, gsize first, gsize n, gfloat *rows
   else if (head >= n_heads)
     vlm_cache_store_keys (chunk->cache, chunk->layer_index, head - n_heads, position, n, rows, ld);
   for (i = 0; head < n_heads && i < n; i++)
-    memcpy (chunk->queries + ((first + i) * n_heads + head) * dim, rows + i * ld,
+    memcpy (chunk->attention.queries + ((first + i) * n_heads + head) * dim, rows + i * ld,
         dim * sizeof (gfloat));
 }
 
@@ -123,34 +119,6 @@ prepare_tile (VlmTile *tile, gpointer user_data)
   for (column = 0; column < tile->n_columns; column += dim)
     prepare_head (chunk, (tile->column + column) / dim, tile->first, tile->n_rows,
         tile->values[0] + column, tile->ld);
-}
-
-static void
-attend_job (gsize job, guint thread, gpointer user_data)
-{
-  const Chunk *chunk = user_data;
-  const VlmTextConfig *config = chunk->config;
-  VlmCache *cache = chunk->cache;
-  gsize dim = config->head_dim;
-  guint head = job % config->n_heads;
-  guint kv_head = head / (config->n_heads / config->n_kv_heads);
-  gsize first = job / config->n_heads * QUERY_BLOCK;
-  VlmAttention args = { 0 };
-
-  args.n_queries = MIN (QUERY_BLOCK, chunk->n - first);
-  args.out_stride = config->n_heads * dim;
-  args.out = chunk->mixed + first * args.out_stride + head * dim;
-  args.q_stride = args.out_stride;
-  args.q = chunk->queries + first * args.q_stride + head * dim;
-  args.k = cache->keys[chunk->layer_index] + kv_head * cache->capacity * dim;
-  args.v = cache->values[chunk->layer_index] + kv_head * cache->capacity * dim;
-  args.v_stride = dim;
-  args.causal = TRUE;
-  args.first_keys = chunk->position + first + 1;
-  args.n_keys = args.first_keys + args.n_queries - 1;
-  args.head_dim = dim;
-  args.scale = 1.0f / sqrtf ((gfloat) dim);
-  chunk->kernels->attention (&args);
 }
 
 /* inputs = norm (x), made ready for matrix */
@@ -183,16 +151,16 @@ attention_layer (Chunk *chunk)
   const VlmTextConfig *config = chunk->config;
   const VlmDecoderLayer *layer = chunk->layer;
   const VlmLinear *out = &layer->attention_out;
-  gsize n_blocks = (chunk->n + QUERY_BLOCK - 1) / QUERY_BLOCK;
+  const gboolean may_round = chunk->may_pack && vlm_matrix_has_integers (layer->qkv.matrix);
   const VlmEpilogue prepare = {
     .n_segments = 1, .unit = config->head_dim, .func = prepare_tile, .user_data = chunk
   };
 
   return norm_inputs (chunk, layer->qkv.matrix, &layer->operator_norm)
       && multiply_tiles (chunk, &layer->qkv, &prepare)
-      && vlm_team_run (chunk->team, n_blocks * config->n_heads, attend_job, chunk)
-      && vlm_inputs_rows (&chunk->middle, out->matrix, chunk->team, chunk->kernels, chunk->mixed,
-          out->matrix->cols, chunk->n)
+      && vlm_attention_mix (&chunk->attention, chunk->layer_index, may_round)
+      && vlm_inputs_rows (&chunk->middle, out->matrix, chunk->team, chunk->kernels,
+          chunk->attention.mixed, out->matrix->cols, chunk->n)
       && multiply_add (chunk, out);
 }
 
@@ -326,9 +294,24 @@ run_layer (Chunk *chunk)
       && feed_forward (chunk);
 }
 
-gboolean
-vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
-    gsize n_tokens, GError **error)
+/* Whether attention of any layer may be in integers. */
+static gboolean
+wants_packed (const VlmModel *model)
+{
+  guint i;
+
+  for (i = 0; i < model->config.text.n_layers; i++) {
+    const VlmDecoderLayer *layer = &model->weights->layers[i];
+
+    if (layer->kind == VLM_LAYER_ATTENTION && vlm_matrix_has_integers (layer->qkv.matrix))
+      return model->kernels.head_form != VLM_HEAD_NONE;
+  }
+  return FALSE;
+}
+
+static gboolean
+forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
+    gsize n_tokens, gboolean may_pack, GError **error)
 {
   Chunk chunk = { 0 };
   guint i;
@@ -339,6 +322,9 @@ vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *
   chunk.cache = cache;
   chunk.n = n_tokens;
   chunk.position = cache->length;
+  chunk.may_pack = may_pack;
+  chunk.attention = (VlmCacheAttention){ chunk.config, chunk.kernels, team, cache, chunk.position,
+    n_tokens, NULL, NULL, NULL };
   chunk.x = x;
   g_return_val_if_fail (cache->length + n_tokens <= cache->capacity, FALSE);
 
@@ -352,7 +338,26 @@ vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *
       return vlm_set_cancelled (error);
   }
   cache->length += n_tokens;
+  if (may_pack)
+    cache->n_packed = cache->length / VLM_PACKED_TOKENS;
   return TRUE;
+}
+
+gboolean
+vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
+    gsize n_tokens, GError **error)
+{
+  const gboolean may_pack = wants_packed (model);
+
+  return (!may_pack || vlm_cache_make_packed (cache, &model->kernels, error))
+      && forward (model, team, arena, cache, x, n_tokens, may_pack, error);
+}
+
+gboolean
+vlm_decoder_step (
+    VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x, GError **error)
+{
+  return forward (model, team, arena, cache, x, 1, FALSE, error);
 }
 
 gboolean

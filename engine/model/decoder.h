@@ -24,6 +24,13 @@
 gboolean vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache,
     gfloat *x, gsize n_tokens, GError **error);
 
+/*
+ * The same for one token of an answer, whose attention is in floats, since there are no other queries
+ * to share what is read.
+ */
+gboolean vlm_decoder_step (
+    VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x, GError **error);
+
 /* Final norm and head for one row of forward's output: logits [vocab_size]. Within a turn. */
 gboolean vlm_decoder_logits (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloat *x,
     gfloat *logits, GError **error);

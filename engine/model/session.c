@@ -386,8 +386,8 @@ step (Answer *answer, gint32 id, GError **error)
   vlm_matrix_get_row (model->weights->embedding, &model->kernels, (guint) id, answer->embeds);
   if (!begin_turn (answer, error))
     return FALSE;
-  ok = vlm_decoder_forward (
-           model, answer->team, &session->arena, &session->cache, answer->embeds, 1, error)
+  ok = vlm_decoder_step (
+           model, answer->team, &session->arena, &session->cache, answer->embeds, error)
       && vlm_decoder_logits (
           model, answer->team, &session->arena, answer->embeds, answer->logits, error);
   vlm_team_end_turn (answer->team);

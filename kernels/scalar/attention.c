@@ -8,6 +8,7 @@
 #include "scalar.h"
 
 #include <math.h>
+#include <string.h>
 
 #define PANEL VLM_KEY_PANEL
 #define BLOCK_KEYS 64
@@ -64,6 +65,19 @@ absorb_block (
   }
 }
 
+static Query
+begin_query (const VlmAttention *args, size_t i)
+{
+  Query query = { .max = -INFINITY };
+
+  if (args->max == NULL)
+    return query;
+  query.max = args->max[i];
+  query.sum = args->sum[i];
+  memcpy (query.out, args->out + i * args->out_stride, args->head_dim * sizeof (float));
+  return query;
+}
+
 void
 vlm_scalar_attention (const VlmAttention *args)
 {
@@ -77,7 +91,7 @@ vlm_scalar_attention (const VlmAttention *args)
     if (args->causal && args->first_keys + i < n_keys)
       n_keys = args->first_keys + i;
 
-    query = (Query){ .max = -INFINITY };
+    query = begin_query (args, i);
     for (j = 0; j < n_keys; j += BLOCK_KEYS) {
       size_t n = n_keys - j < BLOCK_KEYS ? n_keys - j : BLOCK_KEYS;
 

@@ -15,6 +15,7 @@
 typedef struct
 {
   float *k_scale;  /* [n_keys] */
+  float *k_mean;   /* [head_dim] */
   float *v_scale;  /* [head_dim] */
   float *v_mean;   /* [head_dim] */
   int16_t *values; /* [n_keys][head_dim] */
@@ -31,7 +32,7 @@ typedef struct
 size_t
 vlm_scalar_head_bytes (size_t n_keys, size_t head_dim)
 {
-  return (n_keys + 2 * head_dim) * sizeof (float) + n_keys * head_dim * sizeof (int16_t)
+  return (n_keys + 3 * head_dim) * sizeof (float) + n_keys * head_dim * sizeof (int16_t)
       + n_keys * vlm_padded_k (head_dim);
 }
 
@@ -41,7 +42,8 @@ find_arrays (const void *packed, size_t n_keys, size_t head_dim)
   Packed arrays;
 
   arrays.k_scale = (float *) packed;
-  arrays.v_scale = arrays.k_scale + n_keys;
+  arrays.k_mean = arrays.k_scale + n_keys;
+  arrays.v_scale = arrays.k_mean + head_dim;
   arrays.v_mean = arrays.v_scale + head_dim;
   arrays.values = (int16_t *) (arrays.v_mean + head_dim);
   arrays.keys = (int8_t *) (arrays.values + n_keys * head_dim);
@@ -62,7 +64,7 @@ mean_of_column (const float *x, size_t stride, size_t n)
 static void
 pack_keys (const Packed *arrays, const VlmHead *head)
 {
-  float mean[HEAD_MAX_DIM], row[HEAD_MAX_DIM];
+  float *mean = arrays->k_mean, row[HEAD_MAX_DIM];
   int32_t sum;
   size_t j, d;
 
@@ -160,36 +162,107 @@ absorb_block (Query *query, const Packed *arrays, const int8_t *q, float q_scale
     query->out[d] = fmaf (query->out[d], older, (float) sums[d] * newer);
 }
 
-static void
-attend (float *out, const float *q, const Packed *arrays, const VlmHeadAttention *args)
+/* A query times what makes scores powers of two, and the same rounded. */
+typedef struct
 {
-  const float factor = args->scale * HEAD_LOG2_E;
-  Query query = { .max = HEAD_NO_MAX };
-  float row[HEAD_MAX_DIM], q_scale, inverse;
+  float row[HEAD_MAX_DIM];
   int8_t rounded[HEAD_MAX_DIM];
+  float scale;
+} Factor;
+
+static void
+round_query (Factor *factor, const float *q, const VlmHeadAttention *args)
+{
   int32_t sum;
-  size_t j, d;
+  size_t d;
 
   for (d = 0; d < args->head_dim; d++)
-    row[d] = q[d] * factor;
-  vlm_scalar_quantise_i8 (rounded, &q_scale, &sum, row, args->head_dim, HEAD_MAX_DIM);
+    factor->row[d] = q[d] * (args->scale * HEAD_LOG2_E);
+  vlm_scalar_quantise_i8 (
+      factor->rounded, &factor->scale, &sum, factor->row, args->head_dim, HEAD_MAX_DIM);
+}
+
+/* What one packed head comes to. */
+static Query
+attend (const Factor *factor, const Packed *arrays, const VlmHeadAttention *args)
+{
+  Query query = { .max = HEAD_NO_MAX };
+  size_t j;
 
   for (j = 0; j < args->n_keys; j += HEAD_BLOCK) {
     size_t n = args->n_keys - j < HEAD_BLOCK ? args->n_keys - j : HEAD_BLOCK;
 
-    absorb_block (&query, arrays, rounded, q_scale, j, n, args->head_dim);
+    absorb_block (&query, arrays, factor->rounded, factor->scale, j, n, args->head_dim);
   }
-  inverse = 1 / query.sum;
+  return query;
+}
+
+/* Adds it to what others came to, with the largest of whole scores as maximum. */
+static void
+add_head (Query *total, const Query *head, const Factor *factor, const Packed *arrays, size_t dim)
+{
+  float offset = 0, most, max, older, newer;
+  size_t d;
+
+  for (d = 0; d < dim; d++)
+    offset = fmaf (factor->row[d], arrays->k_mean[d], offset);
+  most = fmaf (head->max, factor->scale, offset);
+  max = total->max > most ? total->max : most;
+  older = exp2_below (total->max - max, 1);
+  newer = exp2_below (most - max, 1) / HEAD_WEIGHT_MAX;
+  total->max = max;
+  total->sum = fmaf (total->sum, older, head->sum * newer);
+  for (d = 0; d < dim; d++) {
+    float out = fmaf (head->out[d], arrays->v_scale[d], head->sum * arrays->v_mean[d]);
+
+    total->out[d] = fmaf (total->out[d], older, out * newer);
+  }
+}
+
+static void
+attend_one (float *out, const Factor *factor, const VlmHeadAttention *args)
+{
+  const Packed arrays = find_arrays (args->head, args->n_keys, args->head_dim);
+  const Query query = attend (factor, &arrays, args);
+  const float inverse = 1 / query.sum;
+  size_t d;
+
   for (d = 0; d < args->head_dim; d++)
-    out[d] = fmaf (query.out[d] * inverse, arrays->v_scale[d], arrays->v_mean[d]);
+    out[d] = fmaf (query.out[d] * inverse, arrays.v_scale[d], arrays.v_mean[d]);
+}
+
+static void
+attend_several (
+    float *out, float *max, float *sum, const Factor *factor, const VlmHeadAttention *args)
+{
+  Query total = { .max = HEAD_NO_MAX };
+  size_t i;
+
+  for (i = 0; i <= args->n_more; i++) {
+    const void *head = (const char *) args->head + i * args->head_stride;
+    const Packed arrays = find_arrays (head, args->n_keys, args->head_dim);
+    const Query query = attend (factor, &arrays, args);
+
+    add_head (&total, &query, factor, &arrays, args->head_dim);
+  }
+  memcpy (out, total.out, args->head_dim * sizeof *out);
+  *max = total.max * HEAD_LN_2;
+  *sum = total.sum;
 }
 
 void
 vlm_scalar_attend_head (const VlmHeadAttention *args)
 {
-  Packed arrays = find_arrays (args->head, args->n_keys, args->head_dim);
+  Factor factor;
   size_t i;
 
-  for (i = 0; i < args->n_queries; i++)
-    attend (args->out + i * args->out_stride, args->q + i * args->q_stride, &arrays, args);
+  for (i = 0; i < args->n_queries; i++) {
+    float *out = args->out + i * args->out_stride;
+
+    round_query (&factor, args->q + i * args->q_stride, args);
+    if (args->max == NULL)
+      attend_one (out, &factor, args);
+    else
+      attend_several (out, args->max + i, args->sum + i, &factor, args);
+  }
 }

@@ -277,11 +277,25 @@ absorb_block (const VlmAttention *args, AttentionTile *tile, size_t first_key, s
   }
 }
 
+/* Query number query comes to place i of the tile. */
+static void
+begin_query (const VlmAttention *args, AttentionTile *tile, size_t i, size_t query)
+{
+  const float *out = args->out + query * args->out_stride;
+  size_t d;
+
+  tile->max[i] = args->max != NULL ? args->max[query] : -INFINITY;
+  tile->sum[i] = args->max != NULL ? vf_load_part (args->sum + query, 1) : vf_zero ();
+  for (d = 0; d < args->head_dim; d += VF_LANES)
+    vf_store (
+        tile->out[i] + d, args->max != NULL ? load_rest (out, d, args->head_dim) : vf_zero ());
+}
+
 /* Places of a tile beyond the last query repeat its first query; their results are dropped. */
 static size_t
 begin_tile (const VlmAttention *args, AttentionTile *tile, size_t query, size_t n, size_t rows)
 {
-  size_t i, d, most = 0;
+  size_t i, most = 0;
 
   for (i = 0; i < rows; i++) {
     size_t place = query + (i < n ? i : 0);
@@ -292,10 +306,7 @@ begin_tile (const VlmAttention *args, AttentionTile *tile, size_t query, size_t 
 
     tile->q[i] = args->q + place * args->q_stride;
     tile->n_keys[i] = n_keys;
-    tile->max[i] = -INFINITY;
-    tile->sum[i] = vf_zero ();
-    for (d = 0; d < args->head_dim; d += VF_LANES)
-      vf_store (tile->out[i] + d, vf_zero ());
+    begin_query (args, tile, i, place);
     most = n_keys > most ? n_keys : most;
   }
 

@@ -22,6 +22,7 @@ typedef struct
 {
   float *k_scale;   /* [n_keys] */
   int32_t *k_start; /* [n_keys]: what a score begins with, see HEAD_BIAS */
+  float *k_mean;    /* [dim] */
   float *v_scale;   /* [dim] */
   float *v_mean;    /* [dim] */
   int8_t *keys;     /* [n_keys][padded_dim] */
@@ -80,6 +81,7 @@ head_pack_keys (const HeadArrays *arrays, const VlmHead *head)
   size_t j, d;
 
   head_look_at_columns (&columns, head->k, head->k_stride, head->n_keys, dim);
+  memcpy (arrays->k_mean, columns.mean, dim * sizeof (float));
   for (j = 0; j < head->n_keys; j++) {
     const float *k = head->k + j * head->k_stride;
 

@@ -25,6 +25,9 @@ typedef struct
   HeadRow max, sum;
   HeadRow most;         /* the largest score of the block */
   HeadRow older, newer; /* what earlier sums, and those of the block, are multiplied by */
+  /* Where heads are brought together: queries as they were, and what heads came to so far. */
+  HeadRow query[HEAD_MAX_DIM];
+  HeadRow total[HEAD_MAX_DIM], total_max, total_sum;
 } __attribute__ ((aligned (64))) HeadTile;
 
 /* size * 2^x for x <= 0; size is a power of two */
@@ -54,6 +57,19 @@ head_prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
   }
 }
 
+static void
+head_clear (HeadRow *out, HeadRow max, HeadRow sum, size_t dim)
+{
+  size_t d, v;
+
+  for (v = 0; v < HEAD_VECTORS; v++) {
+    vf_store (max + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
+    vf_store (sum + v * VF_LANES, vf_zero ());
+    for (d = 0; d < dim; d++)
+      vf_store (out[d] + v * VF_LANES, vf_zero ());
+  }
+}
+
 /* Rounds n queries; the columns after them are as the first. */
 static void
 head_begin (
@@ -61,7 +77,7 @@ head_begin (
 {
   const vf factor = vf_set1 (args->scale * HEAD_LOG2_E);
   const size_t words = arrays->padded_dim / 4;
-  size_t i, d, v;
+  size_t i, d;
 
   for (i = 0; i < HEAD_COLUMNS; i++) {
     const float *q = args->q + (first + (i < n ? i : 0)) * args->q_stride;
@@ -76,21 +92,82 @@ head_begin (
       memcpy (&word, rounded + 4 * d, 4);
       tile->q[d][i] = word ^ (int32_t) (HEAD_BIAS * 0x01010101u);
     }
+    for (d = 0; args->max != NULL && d < args->head_dim; d++)
+      tile->query[d][i] = row[d];
   }
 
+  if (args->max != NULL)
+    head_clear (tile->total, tile->total_max, tile->total_sum, args->head_dim);
+}
+
+/* Before the keys of a packed head. */
+static void
+head_begin_keys (HeadTile *tile, const HeadArrays *arrays)
+{
+  head_clear (tile->out, tile->max, tile->sum, arrays->dim);
+}
+
+/* Adds what a head came to to what those before it did, whose keys had another mean. */
+static void
+head_add_total (HeadTile *tile, const HeadArrays *arrays)
+{
+  size_t d, v;
+
   for (v = 0; v < HEAD_VECTORS; v++) {
-    vf_store (tile->max + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
-    vf_store (tile->sum + v * VF_LANES, vf_zero ());
-    for (d = 0; d < args->head_dim; d++)
-      vf_store (tile->out[d] + v * VF_LANES, vf_zero ());
+    const size_t at = v * VF_LANES;
+    const vf before = vf_load (tile->total_max + at), sum = vf_load (tile->sum + at);
+    vf offset = vf_zero (), most, max, older, newer;
+
+    for (d = 0; d < arrays->dim; d++)
+      offset = vf_fma (vf_load (tile->query[d] + at), vf_set1 (arrays->k_mean[d]), offset);
+    most = vf_fma (vf_load (tile->max + at), vf_load (tile->q_scale + at), offset);
+    max = vf_max (before, most);
+    older = head_exp2 (vf_sub (before, max), 1);
+    newer = vf_mul (head_exp2 (vf_sub (most, max), 1), vf_set1 (1 / HEAD_WEIGHT_MAX));
+    vf_store (tile->total_max + at, max);
+    vf_store (
+        tile->total_sum + at, vf_fma (vf_load (tile->total_sum + at), older, vf_mul (sum, newer)));
+    for (d = 0; d < arrays->dim; d++) {
+      vf out = vf_fma (vf_load (tile->out[d] + at), vf_set1 (arrays->v_scale[d]),
+          vf_mul (sum, vf_set1 (arrays->v_mean[d])));
+
+      vf_store (
+          tile->total[d] + at, vf_fma (vf_load (tile->total[d] + at), older, vf_mul (out, newer)));
+    }
   }
+}
+
+/* The rows of columns of a tile. */
+static void
+head_store_rows (const VlmHeadAttention *args, HeadRow *columns, size_t first, size_t n)
+{
+  size_t i, d;
+
+  for (i = 0; i < n; i++) {
+    float *out = args->out + (first + i) * args->out_stride;
+
+    for (d = 0; d < args->head_dim; d++)
+      out[d] = columns[d][i];
+  }
+}
+
+static void
+head_finish_total (HeadTile *tile, const VlmHeadAttention *args, size_t first, size_t n)
+{
+  size_t i;
+
+  for (i = 0; i < n; i++) {
+    args->max[first + i] = tile->total_max[i] * HEAD_LN_2;
+    args->sum[first + i] = tile->total_sum[i];
+  }
+  head_store_rows (args, tile->total, first, n);
 }
 
 static void
 head_finish (
     HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first, size_t n)
 {
-  size_t i, d, v;
+  size_t d, v;
 
   for (v = 0; v < HEAD_VECTORS; v++) {
     const vf inverse = vf_div (vf_set1 (1), vf_load (tile->sum + v * VF_LANES));
@@ -103,11 +180,44 @@ head_finish (
               vf_set1 (arrays->v_mean[d])));
     }
   }
-  for (i = 0; i < n; i++) {
-    float *out = args->out + (first + i) * args->out_stride;
+  head_store_rows (args, tile->out, first, n);
+}
 
-    for (d = 0; d < arrays->dim; d++)
-      out[d] = tile->out[d][i];
+typedef HeadArrays (*HeadFindArrays) (const void *packed, size_t n_keys, size_t head_dim);
+
+/* Takes all keys of a head into the tile, whose last query is before number end. */
+typedef void (*HeadAbsorbAll) (
+    HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end);
+
+/* attend_head of a level that finds its arrays, and takes keys into a tile, like this. */
+vlm_always_inline void
+head_attend (HeadTile *tile, const VlmHeadAttention *args, HeadFindArrays find_arrays,
+    HeadAbsorbAll absorb_all)
+{
+  size_t first, n, i;
+
+  for (first = 0; first < args->n_queries; first += n) {
+    const size_t left = args->n_queries - first;
+    HeadArrays arrays = find_arrays (args->head, args->n_keys, args->head_dim);
+
+    n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
+    if (first == 0)
+      head_prefetch_queries (args, 0, n);
+    head_begin (tile, &arrays, args, first, n);
+    absorb_all (tile, &arrays, args, first + n);
+    if (args->max == NULL) {
+      head_finish (tile, &arrays, args, first, n);
+      continue;
+    }
+    head_add_total (tile, &arrays);
+    for (i = 1; i <= args->n_more; i++) {
+      const char *head = (const char *) args->head + i * args->head_stride;
+
+      arrays = find_arrays (head, args->n_keys, args->head_dim);
+      absorb_all (tile, &arrays, args, first + n);
+      head_add_total (tile, &arrays);
+    }
+    head_finish_total (tile, args, first, n);
   }
 }
 

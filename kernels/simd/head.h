@@ -20,7 +20,7 @@
 static size_t
 simd_head_bytes (size_t n_keys, size_t head_dim)
 {
-  return 2 * (n_keys + head_dim) * sizeof (float)
+  return (2 * n_keys + 3 * head_dim) * sizeof (float)
       + (n_keys + n_keys % 2) * head_dim * sizeof (int16_t) + n_keys * vlm_padded_k (head_dim);
 }
 
@@ -37,6 +37,7 @@ head_find_arrays (const void *packed, size_t n_keys, size_t head_dim)
   arrays.v_mean = arrays.v_scale + head_dim;
   arrays.values = values = (int16_t *) (arrays.v_mean + head_dim);
   arrays.keys = (int8_t *) (values + (n_keys + n_keys % 2) * head_dim);
+  arrays.k_mean = (float *) (arrays.keys + n_keys * arrays.padded_dim);
   return arrays;
 }
 
@@ -251,31 +252,29 @@ head_absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, s
     head_value_tile (tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
 }
 
+/* Takes all keys of a head into the tile, whose last query is before number end. */
+static void
+head_absorb_all (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end)
+{
+  size_t key;
+
+  head_begin_keys (tile, arrays);
+  for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
+    const size_t left = args->n_keys - key;
+
+    /* Some of the next tile while this one is computed. */
+    if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
+      head_prefetch_queries (args, end + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
+    head_absorb (tile, arrays, key, left < HEAD_BLOCK ? left : HEAD_BLOCK, args->n_keys);
+  }
+}
+
 static void
 simd_attend_head (const VlmHeadAttention *args)
 {
-  const HeadArrays arrays = head_find_arrays (args->head, args->n_keys, args->head_dim);
   HeadTile tile;
-  size_t first, n, key;
 
-  for (first = 0; first < args->n_queries; first += n) {
-    const size_t left = args->n_queries - first;
-
-    n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
-    if (first == 0)
-      head_prefetch_queries (args, 0, n);
-    head_begin (&tile, &arrays, args, first, n);
-    for (key = 0; key < args->n_keys; key += HEAD_BLOCK) {
-      const size_t left_keys = args->n_keys - key;
-
-      /* Some of the next tile while this one is computed. */
-      if (key / HEAD_BLOCK * HEAD_PREFETCH < HEAD_COLUMNS)
-        head_prefetch_queries (args, first + n + key / HEAD_BLOCK * HEAD_PREFETCH, HEAD_PREFETCH);
-      head_absorb (
-          &tile, &arrays, key, left_keys < HEAD_BLOCK ? left_keys : HEAD_BLOCK, args->n_keys);
-    }
-    head_finish (&tile, &arrays, args, first, n);
-  }
+  head_attend (&tile, args, head_find_arrays, head_absorb_all);
 }
 
 static void

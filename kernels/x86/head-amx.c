@@ -44,9 +44,19 @@ round_up (size_t n, size_t step)
 static size_t
 amx_head_bytes (size_t n_keys, size_t head_dim)
 {
-  return (n_keys + 2 * head_dim) * sizeof (float)
+  return (n_keys + 3 * head_dim) * sizeof (float)
       + round_up (n_keys, 2 * AMX_ROWS) * round_up (head_dim, STEP)
       + 2 * round_up (n_keys, STEP) * round_up (head_dim, AMX_ROWS);
+}
+
+/* The tiles of key number first, a multiple of 64, and of d on. */
+static uint8_t *
+value_tiles (const HeadArrays *arrays, size_t first, size_t d)
+{
+  size_t n_groups = (arrays->dim + AMX_ROWS - 1) / AMX_ROWS;
+
+  return (uint8_t *) arrays->values
+      + (first / STEP * n_groups + d / AMX_ROWS) * (size_t) (2 * AMX_TILE_BYTES);
 }
 
 /*
@@ -63,17 +73,8 @@ find_arrays (const void *packed, size_t n_keys, size_t head_dim)
   arrays.v_mean = arrays.v_scale + head_dim;
   arrays.keys = (int8_t *) (arrays.v_mean + head_dim);
   arrays.values = arrays.keys + round_up (n_keys, 2 * AMX_ROWS) * arrays.padded_dim;
+  arrays.k_mean = (float *) value_tiles (&arrays, round_up (n_keys, STEP), 0);
   return arrays;
-}
-
-/* The tiles of key number first, a multiple of 64, and of d on. */
-static uint8_t *
-value_tiles (const HeadArrays *arrays, size_t first, size_t d)
-{
-  size_t n_groups = (arrays->dim + AMX_ROWS - 1) / AMX_ROWS;
-
-  return (uint8_t *) arrays->values
-      + (first / STEP * n_groups + d / AMX_ROWS) * (size_t) (2 * AMX_TILE_BYTES);
 }
 
 /* Digits of VF_LANES values: value = 128 * high + low, low in -64 .. 63. */
@@ -392,12 +393,12 @@ block_keys (const VlmHeadAttention *args, size_t first)
   return args->n_keys - first < HEAD_BLOCK ? args->n_keys - first : HEAD_BLOCK;
 }
 
-/* Takes all keys into the tile, whose last query is before number end. */
 static void
-absorb (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end)
+absorb_all (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end)
 {
   size_t block, key, v;
 
+  head_begin_keys (tile, arrays);
   begin_block (tile, tile->scores[0], arrays, 0, block_keys (args, 0));
   for (block = 0, key = 0; key < args->n_keys; block++, key += HEAD_BLOCK) {
     const size_t n = block_keys (args, key), next = key + HEAD_BLOCK;
@@ -415,21 +416,10 @@ absorb (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, 
 static void
 amx_attend_head (const VlmHeadAttention *args)
 {
-  const HeadArrays arrays = find_arrays (args->head, args->n_keys, args->head_dim);
   HeadTile tile;
-  size_t first, n;
 
   amx_configure (STEP);
-  for (first = 0; first < args->n_queries; first += n) {
-    const size_t left = args->n_queries - first;
-
-    n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
-    if (first == 0)
-      head_prefetch_queries (args, 0, n);
-    head_begin (&tile, &arrays, args, first, n);
-    absorb (&tile, &arrays, args, first + n);
-    head_finish (&tile, &arrays, args, first, n);
-  }
+  head_attend (&tile, args, find_arrays, absorb_all);
   AMX_RELEASE ();
 }
 

@@ -20,6 +20,9 @@
 #define MOST_TOWER 0.03 /* relative L2 */
 #define MOST_KL 0.01    /* nats, mean over the positions */
 
+/* What attention in integers may add to the divergence over a long text. */
+#define MOST_RISE 1.1
+
 /* Of random checkpoints, or small changes of their logits would not be seen. */
 #define LEAST_ENTROPY 2
 
@@ -33,6 +36,7 @@ typedef struct
   guint64 seed;     /* random checkpoints */
   guint n_pictures; /* each with a text of its own */
   guint n_forced;   /* random ids of each text; 0: the model's own answer */
+  guint n_judged;   /* positions of each text, the last; 0: all */
 } Subject;
 
 /* What a model showed of one picture. */
@@ -223,7 +227,7 @@ run_model (VlmModel *model, const Subject *subject, GPtrArray *texts, Run *run)
     text = texts->pdata[index];
     /* The last token of the prompt foretells the first of the text, and so on. */
     g_array_append_vals (seen.ids, text->data, text->len - 1);
-    read_text (model, &seen, text->len, run->logits);
+    read_text (model, &seen, subject->n_judged > 0 ? subject->n_judged : text->len, run->logits);
     g_array_append_vals (run->tower, seen.tower->data, seen.tower->len);
     seen_clear (&seen);
   }
@@ -369,6 +373,21 @@ measure (VlmModel *model, const Subject *subject, GPtrArray *texts, const Run *e
   return difference;
 }
 
+/* Products with rounded inputs err far more than attention with rounded keys may add. */
+static void
+judge_attention (VlmModel *model, const Subject *subject, GPtrArray *texts, const Run *exact,
+    const Difference *rounded)
+{
+  const VlmHeadForm form = model->kernels.head_form;
+  Difference floats;
+
+  model->kernels.head_form = VLM_HEAD_NONE;
+  g_test_message ("with attention in floats:");
+  floats = measure (model, subject, texts, exact, -1);
+  model->kernels.head_form = form;
+  g_assert_cmpfloat (rounded->kl, <=, MOST_RISE * floats.kl);
+}
+
 static void
 judge (const Subject *subject, const gchar *path, gboolean int8)
 {
@@ -390,6 +409,8 @@ judge (const Subject *subject, const gchar *path, gboolean int8)
   if (!subject->builtin)
     g_assert_cmpfloat (grouped.entropy, >, LEAST_ENTROPY);
 
+  if (subject->n_judged > 0)
+    judge_attention (model, subject, texts, &exact, &grouped);
   /* For the table in docs/performance.md. */
   measure (model, subject, texts, &exact, 64);
   measure (model, subject, texts, &exact, 256);
@@ -457,9 +478,10 @@ test_subject (gconstpointer user_data)
 int
 main (int argc, char **argv)
 {
-  static const Subject builtin = { TRUE, 0, 20, 0 };
-  static const Subject randoms[] = { { FALSE, 1, 1, 256 }, { FALSE, 2, 1, 256 },
-    { FALSE, 3, 1, 256 } };
+  static const Subject builtin = { TRUE, 0, 20, 0, 0 };
+  static const Subject randoms[] = { { FALSE, 1, 1, 256, 0 }, { FALSE, 2, 1, 256, 0 },
+    { FALSE, 3, 1, 256, 0 } };
+  static const Subject lengthy = { FALSE, 3, 1, 1800, 256 };
   guint i;
 
   golden_skip_without_level ();
@@ -471,5 +493,6 @@ main (int argc, char **argv)
 
     g_test_add_data_func (path, &randoms[i], test_subject);
   }
+  g_test_add_data_func ("/fidelity/long-context", &lengthy, test_subject);
   return g_test_run ();
 }

@@ -10,7 +10,9 @@ enum
   SLOT_K,
   SLOT_V,
   SLOT_OUT,
-  SLOT_AGAIN
+  SLOT_AGAIN,
+  SLOT_MAX,
+  SLOT_SUM
 };
 
 static size_t
@@ -156,6 +158,63 @@ check_case (const VlmKernels *kernels, VlmAttention *args, double spread)
   check_splits (kernels, args);
 }
 
+/* The state after the first n keys, whose maximum need not be quite the largest score. */
+static void
+leave_keys (const VlmAttention *args, size_t i, size_t n, float *out, float *max, float *sum)
+{
+  double sums[256] = { 0 }, total = 0;
+  double score[512];
+  size_t j, d;
+
+  *max = -INFINITY;
+  for (j = 0; j < n; j++) {
+    score[j] = 0;
+    for (d = 0; d < args->head_dim; d++)
+      score[j] += args->scale * (double) args->q[i * args->q_stride + d] * key (args, j, d);
+    *max = fmaxf (*max, (float) (score[j] + check_uniform (-0.5, 0.5)));
+  }
+  for (j = 0; j < n; j++) {
+    double p = exp (score[j] - *max);
+
+    total += p;
+    for (d = 0; d < args->head_dim; d++)
+      sums[d] += p * args->v[j * args->v_stride + d];
+  }
+  for (d = 0; d < args->head_dim; d++)
+    out[d] = (float) sums[d];
+  *sum = (float) total;
+}
+
+/* Keys after others that another entry took. */
+static void
+check_going_on (const VlmKernels *kernels, VlmAttention *args, size_t n_before, double spread)
+{
+  VlmAttention rest;
+  float *out, *max, *sum;
+  size_t i;
+
+  fill (args, 1);
+  set_spread (args, spread);
+  out = check_slot (
+      SLOT_OUT, ((args->n_queries - 1) * args->out_stride + args->head_dim) * sizeof (float));
+  max = check_slot (SLOT_MAX, args->n_queries * sizeof (float));
+  sum = check_slot (SLOT_SUM, args->n_queries * sizeof (float));
+  for (i = 0; i < args->n_queries; i++)
+    leave_keys (args, i, n_before, out + i * args->out_stride, max + i, sum + i);
+
+  rest = *args;
+  rest.out = out;
+  rest.max = max;
+  rest.sum = sum;
+  rest.k += n_before * args->head_dim;
+  rest.v += n_before * args->v_stride;
+  rest.n_keys -= n_before;
+  rest.first_keys -= n_before;
+  kernels->attention (&rest);
+  for (i = 0; i < args->n_queries; i++)
+    check_query (args, i, out);
+}
+
 /* A value that a query does not see must not reach it, even if it is no number. */
 static void
 check_unseen (const VlmKernels *kernels)
@@ -207,6 +266,13 @@ check_attention (const VlmKernels *kernels)
     };
 
     check_case (kernels, &args, 10);
+  }
+  for (i = 0; i < 40; i++) {
+    VlmAttention args = { .head_dim = dims[i % 8], .n_queries = 1 + i % 13, .n_keys = 300 };
+
+    args.causal = i % 3 > 0;
+    args.first_keys = args.n_keys - args.n_queries + 1;
+    check_going_on (kernels, &args, 16 * (1 + check_below (17)), spreads[i % 3]);
   }
   check_unseen (kernels);
 

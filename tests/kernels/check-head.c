@@ -11,7 +11,11 @@
 
 #define MAX_DIM 256
 #define MAX_KEYS 700
+#define MAX_HEADS 4
 #define BLOCK 128
+
+typedef size_t (*HeadBytes) (size_t n_keys, size_t head_dim);
+typedef void (*PackHead) (void *packed, const VlmHead *head);
 
 enum
 {
@@ -22,7 +26,10 @@ enum
   SLOT_OUT,
   SLOT_PLAIN_HEAD,
   SLOT_PLAIN,
-  SLOT_AGAIN
+  SLOT_AGAIN,
+  SLOT_STATE,
+  SLOT_PLAIN_STATE,
+  SLOT_AGAIN_STATE
 };
 
 /* What the inputs are like. */
@@ -41,16 +48,23 @@ typedef enum
 
 typedef struct
 {
-  VlmHead head;
+  VlmHead head; /* all keys; where there are several heads, each has as many of them */
   VlmHeadAttention args;
   Kind kind;
+  int state; /* whether maximum and sum are wanted */
 } Case;
 
-/* The inputs as double precision has them: means taken out. */
+/* Some inputs as double precision has them: means taken out. */
 typedef struct
 {
   double k_mean[MAX_DIM], v_mean[MAX_DIM], v_size[MAX_DIM], v_most;
 } Centre;
+
+/* Those of each head, and of all keys. */
+typedef struct
+{
+  Centre heads[MAX_HEADS], all;
+} Centres;
 
 static double
 channel_size (Kind kind, size_t d)
@@ -115,7 +129,7 @@ fill (Case *c)
   c->args.q = q;
   c->head.k = k;
   c->head.v = v;
-  c->args.n_keys = c->head.n_keys;
+  c->args.n_keys = c->head.n_keys / (c->args.n_more + 1);
   c->args.head_dim = dim;
 }
 
@@ -140,10 +154,38 @@ find_centre (const VlmHead *head)
   return centre;
 }
 
+/* The keys of head number i alone. */
+static VlmHead
+one_head (const Case *c, size_t i)
+{
+  VlmHead head = c->head;
+
+  head.n_keys = c->args.n_keys;
+  head.k += i * head.n_keys * head.k_stride;
+  head.v += i * head.n_keys * head.v_stride;
+  return head;
+}
+
+static Centres
+find_centres (const Case *c)
+{
+  Centres centres;
+  size_t i;
+
+  for (i = 0; i <= c->args.n_more; i++) {
+    const VlmHead head = one_head (c, i);
+
+    centres.heads[i] = find_centre (&head);
+  }
+  centres.all = find_centre (&c->head);
+  return centres;
+}
+
 /* The score of key j, and by how much it may be wrong. */
 static double
-score_key (const Case *c, const Centre *centre, const float *q, size_t j, double *error)
+score_key (const Case *c, const Centres *centres, const float *q, size_t j, double *error)
 {
+  const Centre *centre = &centres->heads[j / c->args.n_keys];
   const float *k = c->head.k + j * c->head.k_stride;
   const size_t dim = c->head.head_dim;
   double dot = 0, q_most = 0, k_most = 0, q_size = 0, k_size = 0, rounding = 0;
@@ -167,14 +209,17 @@ score_key (const Case *c, const Centre *centre, const float *q, size_t j, double
 
 /* What is lost of the weights, the total of which is total, when they are rounded. */
 static double
-rounding_of (const double *p, size_t n, double total)
+rounding_of (const Case *c, const double *p, double total)
 {
+  const size_t n_keys = c->args.n_keys;
   double lost = 0;
-  size_t first, j;
+  size_t first, end, j;
 
-  for (first = 0; first < n; first += BLOCK) {
-    const size_t end = n - first < BLOCK ? n : first + BLOCK;
+  for (first = 0; first < c->head.n_keys; first = end) {
+    const size_t left = n_keys - first % n_keys;
     double most = 0;
+
+    end = first + (left < BLOCK ? left : BLOCK);
 
     for (j = first; j < end; j++)
       most = fmax (most, p[j]);
@@ -184,8 +229,12 @@ rounding_of (const double *p, size_t n, double total)
 }
 
 static void
-check_query (const Case *c, const Centre *centre, size_t i, const float *out, const char *name)
+check_query (
+    const Case *c, const Centres *centres, size_t i, const VlmHeadAttention *args, const char *name)
 {
+  const float *out = args->out + i * args->out_stride;
+  const Centre *all = &centres->all;
+
   const size_t dim = c->head.head_dim, n = c->head.n_keys;
   double p[MAX_KEYS], max = -INFINITY, total = 0, most_error = 0, weights;
   size_t j, d;
@@ -193,24 +242,33 @@ check_query (const Case *c, const Centre *centre, size_t i, const float *out, co
   for (j = 0; j < n; j++) {
     double error;
 
-    p[j] = score_key (c, centre, c->args.q + i * c->args.q_stride, j, &error);
+    p[j] = score_key (c, centres, c->args.q + i * c->args.q_stride, j, &error);
     max = fmax (max, p[j]);
     most_error = fmax (most_error, error);
   }
   for (j = 0; j < n; j++)
     total += p[j] = exp (p[j] - max);
-  weights = expm1 (2 * most_error) + ldexp (1, -11)
-      + 2 * rounding_of (p, n, total) * exp (2 * most_error);
+  weights = expm1 (2 * most_error) + ldexp ((double) (1 + c->args.n_more), -11)
+      + 2 * rounding_of (c, p, total) * exp (2 * most_error);
 
   for (d = 0; d < dim; d++) {
-    double sum = 0, bound;
+    double sum = 0, step = 0, bound;
 
     for (j = 0; j < n; j++)
       sum += p[j] * c->head.v[j * c->head.v_stride + d];
-    bound = fmin (weights, 2) * centre->v_size[d] + centre->v_size[d] / 4093
-        + ldexp (centre->v_most, -20);
-    check_near (out[i * c->args.out_stride + d], sum / total, bound, name, i * dim + d);
+    for (j = 0; j <= c->args.n_more; j++)
+      step = fmax (step, centres->heads[j].v_size[d] / 4093);
+    bound = fmin (weights, 2) * all->v_size[d] + step + ldexp (all->v_most, -20);
+    check_near (
+        args->sum != NULL ? out[d] / args->sum[i] : out[d], sum / total, bound, name, i * dim + d);
   }
+}
+
+static void
+want_state (VlmHeadAttention *args, unsigned slot, int wanted)
+{
+  args->max = wanted ? check_slot (slot, 2 * args->n_queries * sizeof (float)) : NULL;
+  args->sum = wanted ? args->max + args->n_queries : NULL;
 }
 
 /* Every query alone, and chunks of several, give the same bits as all at once. */
@@ -227,7 +285,12 @@ check_splits (const VlmKernels *kernels, const VlmHeadAttention *args)
     part.n_queries = n;
     part.q += first * args->q_stride;
     part.out = check_slot (SLOT_AGAIN, (n - 1) * args->out_stride * sizeof (float) + row);
+    want_state (&part, SLOT_AGAIN_STATE, args->max != NULL);
     kernels->attend_head (&part);
+    check_expect (args->max == NULL
+            || (memcmp (part.max, args->max + first, n * sizeof (float)) == 0
+                && memcmp (part.sum, args->sum + first, n * sizeof (float)) == 0),
+        "maxima or sums of %zu queries from %zu on differ", n, first);
     check_same_queries (
         part.out, args->out, args->out_stride, args->head_dim, args->n_keys, first, n);
     check_expect (check_intact (SLOT_AGAIN), "wrote before query %zu", first);
@@ -243,6 +306,9 @@ check_bits (const Case *c, const VlmHeadAttention *plain)
   for (i = 0; i < c->args.n_queries; i++) {
     const float *a = c->args.out + i * c->args.out_stride, *b = plain->out + i * plain->out_stride;
 
+    check_expect (
+        plain->max == NULL || (c->args.max[i] == plain->max[i] && c->args.sum[i] == plain->sum[i]),
+        "kind %d dim %zu keys %zu: maximum or sum of query %zu", c->kind, dim, c->head.n_keys, i);
     for (d = 0; d < dim; d++)
       check_expect (memcmp (a + d, b + d, sizeof (float)) == 0,
           "kind %d dim %zu keys %zu: query %zu [%zu] is %.9g, in plain C %.9g", c->kind, dim,
@@ -250,23 +316,40 @@ check_bits (const Case *c, const VlmHeadAttention *plain)
   }
 }
 
+/* Packs all heads of a case one after the other. */
+static void
+pack_heads (
+    const Case *c, VlmHeadAttention *args, unsigned slot, HeadBytes head_bytes, PackHead pack_head)
+{
+  const size_t bytes = head_bytes (c->args.n_keys, c->head.head_dim);
+  char *heads = check_slot (slot, (c->args.n_more + 1) * bytes);
+  size_t i;
+
+  for (i = 0; i <= c->args.n_more; i++) {
+    const VlmHead head = one_head (c, i);
+
+    pack_head (heads + i * bytes, &head);
+  }
+  args->head = heads;
+  args->head_stride = bytes;
+}
+
 static void
 check_case (const VlmKernels *kernels, Case *c)
 {
   VlmHeadAttention plain;
-  void *head, *plain_head;
-  Centre centre;
+  Centres centres;
   size_t out_bytes, i;
 
   fill (c);
-  centre = find_centre (&c->head);
+  centres = find_centres (c);
   out_bytes = ((c->args.n_queries - 1) * c->args.out_stride + c->head.head_dim) * sizeof (float);
 
-  head = check_slot (SLOT_HEAD, kernels->head_bytes (c->head.n_keys, c->head.head_dim));
-  kernels->pack_head (head, &c->head);
-  c->args.head = head;
+  pack_heads (c, &c->args, SLOT_HEAD, kernels->head_bytes, kernels->pack_head);
   c->args.out = check_slot (SLOT_OUT, out_bytes);
+  want_state (&c->args, SLOT_STATE, c->state);
   kernels->attend_head (&c->args);
+  check_expect (!c->state || check_intact (SLOT_STATE), "wrote before the maxima");
   check_expect (check_intact (SLOT_HEAD), "wrote before the packed head");
   check_expect (check_intact (SLOT_OUT), "wrote before out");
   for (i = 0; i + 1 < c->args.n_queries && c->args.out_stride > c->head.head_dim; i++) {
@@ -277,16 +360,14 @@ check_case (const VlmKernels *kernels, Case *c)
   }
 
   plain = c->args;
-  plain_head =
-      check_slot (SLOT_PLAIN_HEAD, vlm_scalar_head_bytes (c->head.n_keys, c->head.head_dim));
-  vlm_scalar_pack_head (plain_head, &c->head);
-  plain.head = plain_head;
+  pack_heads (c, &plain, SLOT_PLAIN_HEAD, vlm_scalar_head_bytes, vlm_scalar_pack_head);
   plain.out = check_slot (SLOT_PLAIN, out_bytes);
+  want_state (&plain, SLOT_PLAIN_STATE, c->state);
   vlm_scalar_attend_head (&plain);
   check_bits (c, &plain);
   for (i = 0; i < c->args.n_queries; i++) {
-    check_query (c, &centre, i, plain.out, "plain");
-    check_query (c, &centre, i, c->args.out, "out");
+    check_query (c, &centres, i, &plain, "plain");
+    check_query (c, &centres, i, &c->args, "out");
   }
   check_splits (kernels, &c->args);
   c->args.n_queries = 0;
@@ -300,7 +381,7 @@ attend_exactly (const Case *c, size_t i, double *out)
 {
   const size_t dim = c->head.head_dim, n = c->head.n_keys;
   const float *q = c->args.q + i * c->args.q_stride;
-  double total = 0;
+  double total = 0, first = 0;
   size_t j, d;
 
   memset (out, 0, dim * sizeof *out);
@@ -309,7 +390,9 @@ attend_exactly (const Case *c, size_t i, double *out)
 
     for (d = 0; d < dim; d++)
       score += q[d] * (double) c->head.k[j * c->head.k_stride + d];
-    total += p = exp (score * c->args.scale);
+    /* Keys far from zero have scores that are large, but much the same. */
+    first = j == 0 ? score : first;
+    total += p = exp ((score - first) * c->args.scale);
     for (d = 0; d < dim; d++)
       out[d] += p * c->head.v[j * c->head.v_stride + d];
   }
@@ -353,6 +436,7 @@ check_attend_head (const VlmKernels *kernels)
 {
   static const size_t dims[] = { 64, 72, 8, 16, 24, 80, 128, 256 };
   static const size_t keys[] = { 1, 2, 7, 8, 9, 127, 128, 129, 130, 200, 255, 257, 400, 33 };
+  static const size_t several[] = { 128, 1, 9, 33, 128, 150 };
   static const float scales[] = { 1, 0.125f, -0.3f, 3, 1e-3f };
   size_t i;
 
@@ -360,6 +444,16 @@ check_attend_head (const VlmKernels *kernels)
     Case c = { .head = { .head_dim = dims[i % 8], .n_keys = keys[i % 14] } };
 
     c.kind = (Kind) check_below (N_KINDS);
+    c.args.n_queries = 1 + check_below (i % 7 == 0 ? 100 : 20);
+    c.args.scale = scales[check_below (5)];
+    check_case (kernels, &c);
+  }
+  for (i = 0; i < 60; i++) {
+    Case c = { .kind = (Kind) check_below (N_KINDS), .state = 1 };
+
+    c.head.head_dim = dims[i % 8];
+    c.args.n_more = check_below (MAX_HEADS);
+    c.head.n_keys = (c.args.n_more + 1) * several[i % 6];
     c.args.n_queries = 1 + check_below (i % 7 == 0 ? 100 : 20);
     c.args.scale = scales[check_below (5)];
     check_case (kernels, &c);
