@@ -14,6 +14,10 @@ typedef struct
   gdouble head_weights;      /* vocabulary times width */
   gdouble inputs;            /* values that the decoder's products take in for a token */
   guint n_attention, n_conv; /* layers of either kind */
+  guint n_last_conv;         /* of those the ones after the last with attention */
+  gdouble conv_weights;      /* of one layer, feed-forward and all */
+  gdouble mixed_weights;     /* of a layer with attention what comes after it has looked at others */
+  guint conv_past;           /* tokens before one that it depends on */
   gdouble query_width;       /* heads times their size */
   gdouble key_width;         /* the same of keys */
   gdouble conv_values;       /* taps times width */
@@ -48,7 +52,10 @@ gboolean bench_shape_find (BenchShape *shape, const gchar *path, const gchar *mm
 /* One crop of a picture through tower and projector. */
 BenchCost bench_crop_cost (const BenchShape *shape, guint n_patches);
 
-/* A prompt of n_tokens, chunk of them at once, and the logits of its last. */
+/*
+ * A prompt of n_tokens, chunk of them at once, and the logits of its last. Not counted is what the last
+ * layers leave out since neither that token nor later ones depend on it.
+ */
 BenchCost bench_prefill_cost (const BenchShape *shape, guint n_tokens, guint chunk);
 
 /* One token behind n_tokens others, and its logits. */

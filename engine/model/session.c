@@ -349,7 +349,7 @@ prefill (Answer *answer, GError **error)
     if (!begin_turn (answer, error))
       return FALSE;
     ok = vlm_decoder_forward (answer->model, answer->team, &session->arena, &session->cache,
-             answer->embeds, n, error)
+             answer->embeds, n, 1, error)
         && (!last
             || vlm_decoder_logits (answer->model, answer->team, &session->arena,
                 answer->embeds + (n - 1) * hidden, answer->logits, error));

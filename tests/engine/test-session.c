@@ -276,24 +276,34 @@ decoder_clear (Decoder *decoder)
   vlm_team_free (decoder->team);
 }
 
-/* Feeds n ids and leaves the logits after the last. */
+/* Feeds n ids and leaves what comes out for the last n_wanted in x [n][hidden], and the logits of the last. */
 static void
-decoder_feed (Decoder *decoder, const gint32 *ids, gsize n, gfloat *logits)
+decoder_feed_rows (
+    Decoder *decoder, const gint32 *ids, gsize n, gsize n_wanted, gfloat *x, gfloat *logits)
 {
   VlmModel *model = decoder->model;
   gsize hidden = model->config.text.hidden_size;
-  g_autofree gfloat *x = g_new (gfloat, n * hidden);
   GError *error = NULL;
   gsize i;
 
   for (i = 0; i < n; i++)
     vlm_matrix_get_row (model->weights->embedding, &model->kernels, ids[i], x + i * hidden);
   g_assert_true (vlm_team_begin_turn (decoder->team));
-  vlm_decoder_forward (model, decoder->team, &decoder->arena, &decoder->cache, x, n, &error);
+  vlm_decoder_forward (
+      model, decoder->team, &decoder->arena, &decoder->cache, x, n, n_wanted, &error);
   g_assert_no_error (error);
   vlm_decoder_logits (model, decoder->team, &decoder->arena, x + (n - 1) * hidden, logits, &error);
   g_assert_no_error (error);
   vlm_team_end_turn (decoder->team);
+}
+
+/* Feeds n ids and leaves the logits after the last. */
+static void
+decoder_feed (Decoder *decoder, const gint32 *ids, gsize n, gfloat *logits)
+{
+  g_autofree gfloat *x = g_new (gfloat, n * decoder->model->config.text.hidden_size);
+
+  decoder_feed_rows (decoder, ids, n, 1, x, logits);
 }
 
 /* Token by token with a cache, and each prefix anew without one: the same logits, bit by bit. */
@@ -352,6 +362,51 @@ test_short_prefill_keeps_the_convolution_state (void)
     decoder_clear (&b);
   }
   vlm_model_unref (model);
+}
+
+/* A second chunk of ids, of which n_wanted rows are asked for, and a token: rows [n_ids][hidden] and logits. */
+static void
+feed_wanted (VlmModel *model, const gint32 *ids, gsize n, gsize n_wanted, gfloat *x, gfloat *logits)
+{
+  static const gint32 before[] = { 3, 250, 11, 4 }, after = 21;
+  gsize vocab = model->config.text.vocab_size;
+  Decoder decoder;
+
+  decoder_init (&decoder, model);
+  decoder_feed (&decoder, before, G_N_ELEMENTS (before), logits);
+  decoder_feed_rows (&decoder, ids, n, n_wanted, x, logits);
+  decoder_feed (&decoder, &after, 1, logits + vocab);
+  decoder_clear (&decoder);
+}
+
+/* Rows that nobody wants are left out; the others, the logits and what the cache keeps have the same bits. */
+static void
+test_wanted_rows (void)
+{
+  static const gchar *const names[] = { VL_MODEL, TEXT_MODEL };
+  static const gint32 ids[] = { 5, 9, 300, 17, 44, 8, 8, 120, 61, 2, 77, 39 };
+  const gsize n = G_N_ELEMENTS (ids);
+  guint m;
+
+  for (m = 0; m < G_N_ELEMENTS (names); m++) {
+    VlmModel *model = load (names[m]);
+    gsize hidden = model->config.text.hidden_size, vocab = model->config.text.vocab_size, wanted;
+    g_autofree gfloat *all = g_new (gfloat, n * hidden), *rows = g_new (gfloat, n * hidden);
+    g_autofree gfloat *logits = g_new (gfloat, 2 * vocab), *same = g_new (gfloat, 2 * vocab);
+
+    feed_wanted (model, ids, n, n, all, logits);
+    for (wanted = 1; wanted < n; wanted++) {
+      gsize first = (n - wanted) * hidden;
+
+      feed_wanted (model, ids, n, wanted, rows, same);
+      g_assert_cmpmem (all + first, wanted * hidden * sizeof (gfloat), rows + first,
+          wanted * hidden * sizeof (gfloat));
+      g_assert_cmpmem (logits, 2 * vocab * sizeof (gfloat), same, 2 * vocab * sizeof (gfloat));
+      /* It is worth nothing unless rows are left out. */
+      g_assert_cmpint (wanted == 1 && memcmp (all, rows, hidden * sizeof (gfloat)) == 0, ==, FALSE);
+    }
+    vlm_model_unref (model);
+  }
 }
 
 static void
@@ -726,6 +781,7 @@ main (int argc, char **argv)
   g_test_add_func ("/session/two-at-once", test_two_sessions_at_once);
   g_test_add_func ("/session/cache", test_cache_equals_no_cache);
   g_test_add_func ("/session/short-prefill", test_short_prefill_keeps_the_convolution_state);
+  g_test_add_func ("/session/wanted-rows", test_wanted_rows);
   g_test_add_func ("/session/bad-requests", test_bad_requests);
   g_test_add_func ("/session/context", test_context);
   g_test_add_func ("/session/endless-prompt", test_endless_prompt);
