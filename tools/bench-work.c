@@ -35,7 +35,9 @@ read_text (BenchShape *shape, const json_t *root)
   attention = width * (2 * shape->query_width + 2 * shape->key_width);
   conv = width * 4 * width;
   shape->conv_weights = conv + 3 * width * ff;
-  shape->mixed_weights = width * shape->query_width + 3 * width * ff;
+  shape->conv_inputs = 2 * width + width + ff;
+  shape->looked_weights = width * shape->query_width + 3 * width * ff;
+  shape->looked_inputs = shape->query_width + width + ff;
   shape->conv_past = (guint) number (root, "text", "conv_taps") - 1;
   shape->layer_weights = shape->n_attention * attention + shape->n_conv * conv
       + (shape->n_attention + shape->n_conv) * 3 * width * ff;
@@ -117,21 +119,26 @@ layers_cost (const BenchShape *shape, gdouble n, gdouble before)
   return cost;
 }
 
-/* Of a chunk of n tokens behind before others: what nobody asks the last layers for. */
-static gdouble
-spared_operations (const BenchShape *shape, gdouble n, gdouble before)
+/* Takes out of the cost of n tokens behind before others what nobody asks the last layers for. */
+static void
+spare_last_layers (BenchCost *cost, const BenchShape *shape, gdouble n, gdouble before)
 {
-  gdouble needed = 1, seen, sum = 0;
+  gdouble needed = 1, rows;
   guint i;
 
   for (i = 0; i < shape->n_last_conv; i++) {
     needed = MIN (n, needed + shape->conv_past);
-    sum += 2 * (n - needed) * (shape->conv_weights + shape->conv_values);
+    rows = n - needed;
+    cost->operations -= 2 * rows * (shape->conv_weights + shape->conv_values);
+    cost->bytes -= shape->input_bytes * rows * shape->conv_inputs;
   }
   if (shape->n_attention == 0)
-    return sum;
-  seen = (n - needed) * before + (n - needed) * (n - needed + 1) / 2;
-  return sum + 2 * (n - needed) * shape->mixed_weights + 4 * seen * shape->query_width;
+    return;
+  rows = n - needed;
+  cost->operations -= 2 * rows * shape->looked_weights
+      + 4 * (rows * before + rows * (rows + 1) / 2) * shape->query_width;
+  cost->bytes -= shape->input_bytes * rows * shape->looked_inputs
+      + rows * shape->query_width * sizeof (gfloat);
 }
 
 static void
@@ -142,16 +149,17 @@ add_head (BenchCost *cost, const BenchShape *shape)
 }
 
 BenchCost
-bench_prefill_cost (const BenchShape *shape, guint n_tokens, guint chunk)
+bench_prefill_cost (const BenchShape *shape, guint n_kept, guint n_tokens, guint chunk)
 {
   BenchCost sum = { 0 };
   guint first;
 
-  for (first = 0; first < n_tokens; first += chunk) {
+  for (first = n_kept; first < n_tokens; first += chunk) {
     const guint n = MIN (chunk, n_tokens - first);
     BenchCost cost = layers_cost (shape, n, first);
 
-    sum.operations += cost.operations - spared_operations (shape, n, first);
+    spare_last_layers (&cost, shape, n, first);
+    sum.operations += cost.operations;
     sum.bytes += cost.bytes;
   }
   add_head (&sum, shape);
