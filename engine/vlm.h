@@ -234,6 +234,7 @@ typedef struct
   gsize n_ids;
   guint n_prompt_tokens; /* images included */
   guint n_image_tokens;
+  guint n_kept_tokens; /* of the prompt, in front: known from the session's request before */
   VlmFinishReason finish_reason;
   VlmTimings timings;
 } VlmResult;
@@ -269,7 +270,8 @@ VlmSession *vlm_session_new (VlmModel *model);
 void vlm_session_free (VlmSession *session);
 
 /*
- * Answers one request from an empty state. watch may be NULL. result must be zero-filled or
+ * Answers one request. What was asked before makes no difference to the answer; what a prompt has before
+ * its first picture is computed once for requests that share it. watch may be NULL. result must be zero-filled or
  * cleared; it is filled on success and belongs to the caller.
  * A cancelled request fails with G_IO_ERROR_CANCELLED.
  * Errors: IMAGE, CONTEXT, SETTINGS, UNSUPPORTED (pictures for a text model), FORMAT (the vocabulary

@@ -74,8 +74,10 @@ bench_model_ask (BenchModel *model, const VlmRequest *request, gboolean watched,
   answer->token = result.timings.decode / (gdouble) n_steps;
   answer->n_prompt_tokens = result.n_prompt_tokens;
   answer->n_image_tokens = result.n_image_tokens;
+  answer->n_kept_tokens = result.n_kept_tokens;
   answer->n_tokens = result.n_ids;
-  answer->prefill = bench_prefill_cost (&model->shape, result.n_prompt_tokens, chunk);
+  answer->prefill =
+      bench_prefill_cost (&model->shape, result.n_kept_tokens, result.n_prompt_tokens, chunk);
   answer->token_cost =
       bench_token_cost (&model->shape, result.n_prompt_tokens + (gdouble) (n_steps - 1) / 2);
   vlm_result_clear (&result);

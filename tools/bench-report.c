@@ -21,10 +21,11 @@ bench_print_stages (const BenchStagesResult *result)
   printf ("# %s: %s, %.1f MB of weights, loaded in %.2f s, peak memory %.1f MB\n", options->model,
       result->model.info.fast ? "integers" : "floats", result->model.info.weight_bytes / 1e6,
       result->model.load, result->peak_bytes / 1e6);
-  printf ("# picture %u x %u: %u image tokens, %u prompt tokens, %" G_GSIZE_FORMAT
-          " answer tokens; medians of %u runs\n",
+  printf ("# picture %u x %u: %u image tokens, %u prompt tokens (%u known from the answer before), "
+          "%" G_GSIZE_FORMAT " answer tokens; medians of %u runs\n",
       options->width, options->height, result->answer.n_image_tokens,
-      result->answer.n_prompt_tokens, result->answer.n_tokens, options->n_runs);
+      result->answer.n_prompt_tokens, result->answer.n_kept_tokens, result->answer.n_tokens,
+      options->n_runs);
   for (stage = BENCH_IMAGE; stage <= BENCH_TOTAL; stage++)
     printf ("%-8s %10.2f ms\n", bench_stage_name (stage), median[stage] * 1e3);
   printf ("a token reads %.1f MB: %.2f GB/s, %.0f %% of the %.2f GB/s of a plain read\n",
@@ -75,14 +76,16 @@ work_of (const BenchStagesResult *result)
 void
 bench_print_stages_json (const BenchStagesResult *result)
 {
-  json_t *root = json_pack ("{s:o, s:i, s:i, s:s, s:b, s:I, s:I, s:I, s:f, s:i, s:i, s:i, s:o}",
-      "machine", bench_machine (), "threads", (int) result->n_threads, "runs",
-      (int) result->options->n_runs, "model", result->options->model, "fast",
-      result->model.info.fast, "weight_bytes", (json_int_t) result->model.info.weight_bytes,
-      "token_bytes", (json_int_t) result->model.info.token_bytes, "peak_bytes",
-      (json_int_t) result->peak_bytes, "load", result->model.load, "image_tokens",
-      (int) result->answer.n_image_tokens, "prompt_tokens", (int) result->answer.n_prompt_tokens,
-      "answer_tokens", (int) result->answer.n_tokens, "shape", shape_of (result));
+  json_t *root =
+      json_pack ("{s:o, s:i, s:i, s:s, s:b, s:I, s:I, s:I, s:f, s:i, s:i, s:i, s:i, s:o}",
+          "machine", bench_machine (), "threads", (int) result->n_threads, "runs",
+          (int) result->options->n_runs, "model", result->options->model, "fast",
+          result->model.info.fast, "weight_bytes", (json_int_t) result->model.info.weight_bytes,
+          "token_bytes", (json_int_t) result->model.info.token_bytes, "peak_bytes",
+          (json_int_t) result->peak_bytes, "load", result->model.load, "image_tokens",
+          (int) result->answer.n_image_tokens, "prompt_tokens",
+          (int) result->answer.n_prompt_tokens, "kept_tokens", (int) result->answer.n_kept_tokens,
+          "answer_tokens", (int) result->answer.n_tokens, "shape", shape_of (result));
   json_t *samples = json_object ();
   BenchStage stage;
   guint i;

@@ -199,6 +199,7 @@ measure (Bench *bench, GError **error)
       }
       c->times[VISION][run] = answer.timings.vision;
       c->times[PREFILL][run] = answer.timings.prefill;
+      c->answer.prefill = answer.prefill;
     }
   }
   return TRUE;

@@ -59,6 +59,9 @@ keep (BenchStagesResult *kept, guint run, const BenchAnswer *answer)
   kept->runs[BENCH_PREFILL][run] = answer->timings.prefill;
   kept->runs[BENCH_TOKEN][run] = answer->token;
   kept->runs[BENCH_TOTAL][run] = answer->timings.total;
+  /* The first answer had nothing of its prompt from one before. */
+  kept->answer.n_kept_tokens = answer->n_kept_tokens;
+  kept->answer.prefill = answer->prefill;
 }
 
 /* A run below 0 warms up: its work is counted, its times are not. */

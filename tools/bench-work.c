@@ -26,13 +26,19 @@ read_text (BenchShape *shape, const json_t *root)
   shape->conv_values = number (root, "text", "conv_taps") * width;
   shape->head_weights = number (root, "text", "vocab_size") * width;
   for (i = 0; i < json_array_size (kinds); i++) {
-    if (g_strcmp0 (json_string_value (json_array_get (kinds, i)), "conv") == 0)
-      shape->n_conv++;
-    else
-      shape->n_attention++;
+    gboolean is_conv = g_strcmp0 (json_string_value (json_array_get (kinds, i)), "conv") == 0;
+
+    shape->n_conv += is_conv;
+    shape->n_attention += !is_conv;
+    shape->n_last_conv = is_conv ? shape->n_last_conv + 1 : 0;
   }
   attention = width * (2 * shape->query_width + 2 * shape->key_width);
   conv = width * 4 * width;
+  shape->conv_weights = conv + 3 * width * ff;
+  shape->conv_inputs = 2 * width + width + ff;
+  shape->looked_weights = width * shape->query_width + 3 * width * ff;
+  shape->looked_inputs = shape->query_width + width + ff;
+  shape->conv_past = (guint) number (root, "text", "conv_taps") - 1;
   shape->layer_weights = shape->n_attention * attention + shape->n_conv * conv
       + (shape->n_attention + shape->n_conv) * 3 * width * ff;
   shape->inputs = shape->n_attention * (width + shape->query_width) + shape->n_conv * 2 * width
@@ -113,6 +119,28 @@ layers_cost (const BenchShape *shape, gdouble n, gdouble before)
   return cost;
 }
 
+/* Takes out of the cost of n tokens behind before others what nobody asks the last layers for. */
+static void
+spare_last_layers (BenchCost *cost, const BenchShape *shape, gdouble n, gdouble before)
+{
+  gdouble needed = 1, rows;
+  guint i;
+
+  for (i = 0; i < shape->n_last_conv; i++) {
+    needed = MIN (n, needed + shape->conv_past);
+    rows = n - needed;
+    cost->operations -= 2 * rows * (shape->conv_weights + shape->conv_values);
+    cost->bytes -= shape->input_bytes * rows * shape->conv_inputs;
+  }
+  if (shape->n_attention == 0)
+    return;
+  rows = n - needed;
+  cost->operations -= 2 * rows * shape->looked_weights
+      + 4 * (rows * before + rows * (rows + 1) / 2) * shape->query_width;
+  cost->bytes -= shape->input_bytes * rows * shape->looked_inputs
+      + rows * shape->query_width * sizeof (gfloat);
+}
+
 static void
 add_head (BenchCost *cost, const BenchShape *shape)
 {
@@ -121,14 +149,16 @@ add_head (BenchCost *cost, const BenchShape *shape)
 }
 
 BenchCost
-bench_prefill_cost (const BenchShape *shape, guint n_tokens, guint chunk)
+bench_prefill_cost (const BenchShape *shape, guint n_kept, guint n_tokens, guint chunk)
 {
   BenchCost sum = { 0 };
   guint first;
 
-  for (first = 0; first < n_tokens; first += chunk) {
-    BenchCost cost = layers_cost (shape, MIN (chunk, n_tokens - first), first);
+  for (first = n_kept; first < n_tokens; first += chunk) {
+    const guint n = MIN (chunk, n_tokens - first);
+    BenchCost cost = layers_cost (shape, n, first);
 
+    spare_last_layers (&cost, shape, n, first);
     sum.operations += cost.operations;
     sum.bytes += cost.bytes;
   }

@@ -14,6 +14,10 @@ typedef struct
   gdouble head_weights;      /* vocabulary times width */
   gdouble inputs;            /* values that the decoder's products take in for a token */
   guint n_attention, n_conv; /* layers of either kind */
+  guint n_last_conv;         /* of those the ones after the last with attention */
+  guint conv_past;           /* tokens before one that a convolution looks at */
+  /* Of a layer with a convolution, and of one with attention from where it has looked: */
+  gdouble conv_weights, conv_inputs, looked_weights, looked_inputs;
   gdouble query_width;       /* heads times their size */
   gdouble key_width;         /* the same of keys */
   gdouble conv_values;       /* taps times width */
@@ -48,8 +52,12 @@ gboolean bench_shape_find (BenchShape *shape, const gchar *path, const gchar *mm
 /* One crop of a picture through tower and projector. */
 BenchCost bench_crop_cost (const BenchShape *shape, guint n_patches);
 
-/* A prompt of n_tokens, chunk of them at once, and the logits of its last. */
-BenchCost bench_prefill_cost (const BenchShape *shape, guint n_tokens, guint chunk);
+/*
+ * A prompt of n_tokens, of which n_kept are there already, chunk of them at once, and the logits of its
+ * last. What the last layers leave out, since neither that token nor later ones depend on it, does not
+ * count.
+ */
+BenchCost bench_prefill_cost (const BenchShape *shape, guint n_kept, guint n_tokens, guint chunk);
 
 /* One token behind n_tokens others, and its logits. */
 BenchCost bench_token_cost (const BenchShape *shape, gdouble n_tokens);

@@ -35,6 +35,7 @@ vlm_cache_clear (VlmCache *cache)
   guint i;
 
   drop_tokens (cache);
+  g_free (cache->marked_columns);
   for (i = 0; i < cache->n_layers; i++)
     g_free (cache->columns[i]);
   g_free (cache->keys);
@@ -102,9 +103,52 @@ vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error)
 {
   gsize capacity = (n_tokens + VLM_KEY_PANEL - 1) / VLM_KEY_PANEL * VLM_KEY_PANEL;
 
-  cache->length = cache->n_packed = 0;
+  cache->length = cache->n_packed = cache->marked_length = 0;
   return reset_columns (cache, error)
       && (capacity <= cache->capacity || grow (cache, capacity, error));
+}
+
+/* Copies the columns of all convolution layers to where the mark keeps them, or back. */
+static void
+copy_columns (VlmCache *cache, gboolean back)
+{
+  const gsize bytes = (gsize) cache->n_columns * cache->hidden_size * sizeof (gfloat);
+  gfloat *marked = cache->marked_columns;
+  guint i;
+
+  for (i = 0; i < cache->n_layers; i++) {
+    if (cache->layers[i] != VLM_LAYER_CONV)
+      continue;
+    memcpy (back ? cache->columns[i] : marked, back ? marked : cache->columns[i], bytes);
+    marked += bytes / sizeof (gfloat);
+  }
+}
+
+gboolean
+vlm_cache_mark (VlmCache *cache, GError **error)
+{
+  const gsize n_layers = cache->n_layers - count_attention (cache, cache->n_layers);
+
+  if (cache->marked_columns == NULL)
+    cache->marked_columns = vlm_alloc (MAX (n_layers * cache->n_columns, 1),
+        cache->hidden_size * sizeof (gfloat), "convolution state", error);
+  if (cache->marked_columns == NULL)
+    return FALSE;
+  copy_columns (cache, FALSE);
+  cache->marked_length = cache->length;
+  cache->marked_packed = cache->n_packed;
+  return TRUE;
+}
+
+gboolean
+vlm_cache_rewind (VlmCache *cache, gsize n_tokens)
+{
+  if (cache->marked_length == 0 || n_tokens > cache->capacity)
+    return FALSE;
+  copy_columns (cache, TRUE);
+  cache->length = cache->marked_length;
+  cache->n_packed = cache->marked_packed;
+  return TRUE;
 }
 
 /* Tokens of one panel: every line of it is written once. */

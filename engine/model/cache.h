@@ -30,6 +30,10 @@ typedef struct
   guint8 *packed;
   gsize packed_bytes; /* of a packed head */
   gsize n_packed;     /* packed heads that all tokens stored so far have filled */
+
+  /* Where vlm_cache_rewind () goes back to; 0: nowhere */
+  gsize marked_length, marked_packed;
+  gfloat *marked_columns; /* those of all convolution layers at that place, or NULL */
 } VlmCache;
 
 /* Allocates nothing yet; keys and values exist for attention layers only. */
@@ -41,6 +45,18 @@ void vlm_cache_clear (VlmCache *cache);
  * VLM_ERROR_MEMORY when there is none.
  */
 gboolean vlm_cache_reset (VlmCache *cache, gsize n_tokens, GError **error);
+
+/*
+ * Marks the end of what is stored, to begin there again: what is stored from then on does not touch what
+ * is stored now. VLM_ERROR_MEMORY when the convolution columns cannot be kept.
+ */
+gboolean vlm_cache_mark (VlmCache *cache, GError **error);
+
+/*
+ * Goes back to the mark instead of a reset; FALSE when there is none, or no room for n_tokens. A reset
+ * takes the mark away.
+ */
+gboolean vlm_cache_rewind (VlmCache *cache, gsize n_tokens);
 
 /* Stores the keys, or values, that one head has of n tokens from position on; rows are [n][ld]. */
 void vlm_cache_store_keys (VlmCache *cache, guint layer, guint head, gsize position, gsize n,

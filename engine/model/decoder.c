@@ -15,7 +15,8 @@ typedef struct
   const VlmKernels *kernels;
   VlmTeam *team;
   VlmCache *cache;
-  gsize n, position; /* tokens of the chunk, position of its first */
+  gsize n, position; /* tokens on their way, position of the first */
+  gsize n_wanted;    /* of the last of these the output is wanted */
   gboolean may_pack; /* whether the cache has room for packed heads */
 
   gfloat *x;        /* [hidden] residual stream */
@@ -145,6 +146,43 @@ multiply_add (Chunk *chunk, const VlmLinear *linear)
       &chunk->middle, &chunk->room, chunk->x, chunk->x);
 }
 
+/* Leaves all tokens but the last n behind. */
+static void
+narrow (Chunk *chunk, gsize n)
+{
+  const VlmTextConfig *config = chunk->config;
+  const gsize skip = chunk->n - n, angles = skip * (config->head_dim / 2);
+
+  chunk->n = n;
+  chunk->position += skip;
+  chunk->x += skip * config->hidden_size;
+  chunk->cos += angles;
+  chunk->sin += angles;
+  chunk->attention.n = n;
+  chunk->attention.position += skip;
+  chunk->attention.queries += skip * config->n_heads * config->head_dim;
+}
+
+/*
+ * Tokens, the last ones of the chunk, that must go into the layer so that the last n_wanted come out of
+ * the last one, and the cache is right. Attention sees all tokens, a convolution the few before each:
+ * where it begins later than the chunk, the first few lack them, and nothing depends on those.
+ */
+static gsize
+count_needed (const Chunk *chunk, guint layer)
+{
+  const VlmTextConfig *config = chunk->config;
+  gsize needed = chunk->n_wanted;
+  guint i;
+
+  for (i = config->n_layers; i > layer; i--) {
+    if (config->layers[i - 1] == VLM_LAYER_ATTENTION)
+      return chunk->n;
+    needed += config->conv_taps - 1;
+  }
+  return MIN (needed, chunk->n);
+}
+
 static gboolean
 attention_layer (Chunk *chunk)
 {
@@ -156,9 +194,11 @@ attention_layer (Chunk *chunk)
     .n_segments = 1, .unit = config->head_dim, .func = prepare_tile, .user_data = chunk
   };
 
-  return norm_inputs (chunk, layer->qkv.matrix, &layer->operator_norm)
-      && multiply_tiles (chunk, &layer->qkv, &prepare)
-      && vlm_attention_mix (&chunk->attention, chunk->layer_index, may_round)
+  if (!norm_inputs (chunk, layer->qkv.matrix, &layer->operator_norm)
+      || !multiply_tiles (chunk, &layer->qkv, &prepare))
+    return FALSE;
+  narrow (chunk, count_needed (chunk, chunk->layer_index + 1));
+  return vlm_attention_mix (&chunk->attention, chunk->layer_index, may_round)
       && vlm_inputs_rows (&chunk->middle, out->matrix, chunk->team, chunk->kernels,
           chunk->attention.mixed, out->matrix->cols, chunk->n)
       && multiply_add (chunk, out);
@@ -253,6 +293,7 @@ conv_layer (Chunk *chunk)
     .next = &chunk->middle,
     .next_matrix = layer->conv_out.matrix };
 
+  narrow (chunk, count_needed (chunk, chunk->layer_index));
   return norm_inputs (chunk, layer->conv_in.matrix, &layer->operator_norm)
       && multiply_tiles (chunk, &layer->conv_in, &convolve)
       && multiply_add (chunk, &layer->conv_out);
@@ -311,7 +352,7 @@ wants_packed (const VlmModel *model)
 
 static gboolean
 forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
-    gsize n_tokens, gboolean may_pack, GError **error)
+    gsize n_tokens, gsize n_wanted, gboolean may_pack, GError **error)
 {
   Chunk chunk = { 0 };
   guint i;
@@ -321,12 +362,14 @@ forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloa
   chunk.team = team;
   chunk.cache = cache;
   chunk.n = n_tokens;
+  chunk.n_wanted = n_wanted;
   chunk.position = cache->length;
   chunk.may_pack = may_pack;
   chunk.attention = (VlmCacheAttention){ chunk.config, chunk.kernels, team, cache, chunk.position,
     n_tokens, NULL, NULL, NULL };
   chunk.x = x;
   g_return_val_if_fail (cache->length + n_tokens <= cache->capacity, FALSE);
+  g_return_val_if_fail (n_wanted > 0 && n_wanted <= n_tokens, FALSE);
 
   if (!chunk_take_arrays (&chunk, arena, error))
     return FALSE;
@@ -345,19 +388,19 @@ forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloa
 
 gboolean
 vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
-    gsize n_tokens, GError **error)
+    gsize n_tokens, gsize n_wanted, GError **error)
 {
   const gboolean may_pack = wants_packed (model);
 
   return (!may_pack || vlm_cache_make_packed (cache, &model->kernels, error))
-      && forward (model, team, arena, cache, x, n_tokens, may_pack, error);
+      && forward (model, team, arena, cache, x, n_tokens, n_wanted, may_pack, error);
 }
 
 gboolean
 vlm_decoder_step (
     VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x, GError **error)
 {
-  return forward (model, team, arena, cache, x, 1, FALSE, error);
+  return forward (model, team, arena, cache, x, 1, 1, FALSE, error);
 }
 
 gboolean

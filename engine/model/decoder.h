@@ -19,10 +19,12 @@
  * Takes n_tokens embeddings x [n_tokens][hidden] through all layers, in place, after what the cache
  * holds already; the cache grows by n_tokens (its capacity must have room). Call within a turn.
  * FALSE with G_IO_ERROR_CANCELLED or VLM_ERROR_MEMORY; the cache is then only good for a reset.
- * Cutting the same tokens into other chunks gives the same bits.
+ * Only the last n_wanted rows, 1 to n_tokens, are what comes out of the last layer: what neither
+ * these nor the cache depend on is left out of the last layers, and other rows may hold anything.
+ * Cutting the same tokens into other chunks, or asking for more, gives the same bits.
  */
 gboolean vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache,
-    gfloat *x, gsize n_tokens, GError **error);
+    gfloat *x, gsize n_tokens, gsize n_wanted, GError **error);
 
 /*
  * The same for one token of an answer, whose attention is in floats, since there are no other queries

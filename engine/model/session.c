@@ -18,6 +18,7 @@ struct _VlmSession
   VlmModel *model;
   VlmArena arena;
   VlmCache cache;
+  GArray *prefix; /* gint32 ids that the cache is marked behind */
 };
 
 /* One request while it is answered. */
@@ -34,6 +35,7 @@ typedef struct
   guint n_crops;      /* counted over all pictures, for the watcher */
   GArray *prompt;     /* gint32 ids */
   gsize n_image_tokens;
+  gsize n_kept_tokens;  /* of the prompt, which the cache has from the request before */
   gfloat *image_embeds; /* [n_image_tokens][hidden] */
   gfloat *embeds;       /* [prefill chunk][hidden] */
   gfloat *logits;       /* [vocab_size] */
@@ -52,6 +54,7 @@ vlm_session_new (VlmModel *model)
 
   session->model = vlm_model_ref (model);
   vlm_cache_init (&session->cache, &model->config.text);
+  session->prefix = g_array_new (FALSE, FALSE, sizeof (gint32));
   return session;
 }
 
@@ -60,6 +63,7 @@ vlm_session_free (VlmSession *session)
 {
   if (session == NULL)
     return;
+  g_array_unref (session->prefix);
   vlm_cache_clear (&session->cache);
   vlm_arena_clear (&session->arena);
   vlm_model_unref (session->model);
@@ -317,39 +321,37 @@ embed_prompt (Answer *answer, gsize first, gsize n, gsize *next_image_row)
   }
 }
 
+/* Tokens of the prompt before its first picture, which are often those of the last request. */
+static gsize
+count_prefix (const Answer *answer)
+{
+  gsize i;
+
+  for (i = 0; answer->n_image_tokens > 0 && i < answer->prompt->len; i++) {
+    if (g_array_index (answer->prompt, gint32, i) == answer->model->chat_tokens.image)
+      return i;
+  }
+  return 0;
+}
+
+/* Takes the prompt from where the cache ends up to token end through the decoder. */
 static gboolean
-prefill (Answer *answer, GError **error)
+feed_prompt (Answer *answer, gsize end, GError **error)
 {
   VlmSession *session = answer->session;
   gsize hidden = answer->model->config.text.hidden_size;
-  gsize chunk = answer->settings.prefill_chunk;
-  gsize n_prompt = answer->prompt->len;
-  gsize first, n = 0, image_row = 0;
+  gsize n, image_row = 0;
 
-  show_array (answer, "input_ids", 0, VLM_ARRAY_I32, n_prompt, 0, answer->prompt->data);
-  if (!vlm_cache_reset (&session->cache,
-          MIN (n_prompt + answer->settings.max_tokens, answer->model->config.text.max_context),
-          error))
-    return FALSE;
-  answer->embeds = vlm_alloc (
-      MIN (chunk, n_prompt), hidden * sizeof (gfloat), "the embeddings of a chunk", error);
-  if (answer->embeds == NULL)
-    return FALSE;
-  answer->logits =
-      vlm_alloc (answer->model->config.text.vocab_size, sizeof (gfloat), "the logits", error);
-  if (answer->logits == NULL)
-    return FALSE;
-
-  for (first = 0; first < n_prompt; first += n) {
+  while (session->cache.length < end) {
     gboolean last, ok;
 
-    n = MIN (chunk, n_prompt - first);
-    last = first + n == n_prompt;
-    embed_prompt (answer, first, n, &image_row);
+    n = MIN (answer->settings.prefill_chunk, end - session->cache.length);
+    last = session->cache.length + n == answer->prompt->len;
+    embed_prompt (answer, session->cache.length, n, &image_row);
     if (!begin_turn (answer, error))
       return FALSE;
     ok = vlm_decoder_forward (answer->model, answer->team, &session->arena, &session->cache,
-             answer->embeds, n, error)
+             answer->embeds, n, 1, error)
         && (!last
             || vlm_decoder_logits (answer->model, answer->team, &session->arena,
                 answer->embeds + (n - 1) * hidden, answer->logits, error));
@@ -357,8 +359,52 @@ prefill (Answer *answer, GError **error)
     if (!ok)
       return FALSE;
   }
-  show_array (
-      answer, "logits", 0, VLM_ARRAY_F32, answer->model->config.text.vocab_size, 0, answer->logits);
+  return TRUE;
+}
+
+/* Puts what comes before the first picture into the cache, unless it has that from the request before. */
+static gboolean
+feed_prefix (Answer *answer, GError **error)
+{
+  VlmSession *session = answer->session;
+  const gint32 *ids = (const gint32 *) answer->prompt->data;
+  const gsize n = count_prefix (answer), bytes = n * sizeof (gint32);
+  const gsize n_tokens = MIN (answer->prompt->len + answer->settings.max_tokens,
+      (gsize) answer->model->config.text.max_context);
+
+  if (n > 0 && n == session->prefix->len && memcmp (session->prefix->data, ids, bytes) == 0
+      && vlm_cache_rewind (&session->cache, n_tokens)) {
+    answer->n_kept_tokens = n;
+    return TRUE;
+  }
+  if (!vlm_cache_reset (&session->cache, n_tokens, error))
+    return FALSE;
+  if (n == 0)
+    return TRUE;
+  if (!feed_prompt (answer, n, error) || !vlm_cache_mark (&session->cache, error))
+    return FALSE;
+  g_array_set_size (session->prefix, 0);
+  g_array_append_vals (session->prefix, ids, (guint) n);
+  return TRUE;
+}
+
+static gboolean
+prefill (Answer *answer, GError **error)
+{
+  const VlmTextConfig *config = &answer->model->config.text;
+  gsize n_prompt = answer->prompt->len;
+
+  show_array (answer, "input_ids", 0, VLM_ARRAY_I32, n_prompt, 0, answer->prompt->data);
+  answer->embeds = vlm_alloc (MIN (answer->settings.prefill_chunk, n_prompt),
+      config->hidden_size * sizeof (gfloat), "the embeddings of a chunk", error);
+  if (answer->embeds == NULL)
+    return FALSE;
+  answer->logits = vlm_alloc (config->vocab_size, sizeof (gfloat), "the logits", error);
+  if (answer->logits == NULL)
+    return FALSE;
+  if (!feed_prefix (answer, error) || !feed_prompt (answer, n_prompt, error))
+    return FALSE;
+  show_array (answer, "logits", 0, VLM_ARRAY_F32, config->vocab_size, 0, answer->logits);
   return TRUE;
 }
 
@@ -495,6 +541,7 @@ fill_result (Answer *answer, VlmResult *result)
   result->text = g_strstrip (g_string_free (g_steal_pointer (&answer->text), FALSE));
   result->n_prompt_tokens = answer->prompt->len;
   result->n_image_tokens = answer->n_image_tokens;
+  result->n_kept_tokens = answer->n_kept_tokens;
   result->finish_reason = answer->finish_reason;
   result->timings = answer->timings;
 }

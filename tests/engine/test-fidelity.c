@@ -178,7 +178,7 @@ read_text (VlmModel *model, const Seen *seen, gsize n, GArray *logits)
   vlm_cache_reset (&cache, n_tokens, &error);
   g_assert_no_error (error);
   g_assert_true (vlm_team_begin_turn (team));
-  vlm_decoder_forward (model, team, &arena, &cache, rows, n_tokens, &error);
+  vlm_decoder_forward (model, team, &arena, &cache, rows, n_tokens, n, &error);
   g_assert_no_error (error);
   for (i = n_tokens - n; i < n_tokens; i++) {
     g_array_set_size (logits, logits->len + vocab);

@@ -11,6 +11,7 @@
 #include "engine/vlm.h"
 #include "cpu-seconds.h"
 #include "golden.h"
+#include "session-answers.h"
 #include "test-image-draw.h"
 
 /* A sanitizer needs address space of its own. */
@@ -20,93 +21,7 @@
 #define VLM_SANITIZED 0
 #endif
 
-#define VL_MODEL "models/lfm2-first"
 #define BIASED_MODEL "models/untied"
-#define TEXT_MODEL "models/text-only"
-
-static VlmModel *
-load (const gchar *name)
-{
-  g_autofree gchar *path = golden_path (name);
-  const gboolean is_fast = g_strcmp0 (g_getenv ("VLM_TEST_PRECISION"), "fast") == 0;
-  const VlmLoadOptions options = { .precision = is_fast ? VLM_PRECISION_FAST : VLM_PRECISION_AUTO };
-  GError *error = NULL;
-  VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
-
-  g_assert_no_error (error);
-  return model;
-}
-
-/* An answer with the first logits kept. */
-typedef struct
-{
-  VlmResult result;
-  gfloat *logits;
-  gsize n_logits;
-} Answer;
-
-static void
-keep_logits (const gchar *name, guint index, VlmArrayType type, const gsize *shape, guint n_dims,
-    gconstpointer data, gpointer user_data)
-{
-  Answer *answer = user_data;
-
-  if (strcmp (name, "logits") == 0) {
-    answer->n_logits = shape[0];
-    answer->logits = g_memdup2 (data, shape[0] * sizeof (gfloat));
-  }
-}
-
-static void
-generate (VlmSession *session, const VlmRequest *request, Answer *answer)
-{
-  VlmWatch watch = { NULL, keep_logits, answer, NULL };
-  GError *error = NULL;
-
-  memset (answer, 0, sizeof (*answer));
-  g_assert_true (vlm_session_generate (session, request, &watch, &answer->result, &error));
-  g_assert_no_error (error);
-}
-
-static void
-answer_clear (Answer *answer)
-{
-  vlm_result_clear (&answer->result);
-  g_free (answer->logits);
-}
-
-/* Equal to the last bit. */
-static void
-assert_equal_answers (const Answer *a, const Answer *b)
-{
-  g_assert_cmpmem (
-      a->logits, a->n_logits * sizeof (gfloat), b->logits, b->n_logits * sizeof (gfloat));
-  g_assert_cmpmem (a->result.ids, a->result.n_ids * sizeof (gint32), b->result.ids,
-      b->result.n_ids * sizeof (gint32));
-  g_assert_cmpstr (a->result.text, ==, b->result.text);
-}
-
-static void
-image_init (VlmImage *image, guint width, guint height, guint64 seed)
-{
-  image->width = width;
-  image->height = height;
-  image->stride = width * 3;
-  image->pixels = test_image_draw ("mix", width, height, seed);
-}
-
-static void
-request_init (VlmRequest *request, const VlmImage *image)
-{
-  const VlmRequest empty = VLM_REQUEST_INIT;
-
-  *request = empty;
-  request->prompt = "Describe the picture in one sentence.";
-  request->images = image;
-  request->n_images = image != NULL;
-  request->max_tokens = 20;
-  request->temperature = 0;
-}
 
 #define SENTENCE "You are a helpful assistant who looks closely and answers briefly. "
 #define LONG_SYSTEM_PROMPT SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE
@@ -116,71 +31,73 @@ static void
 check_threads_and_chunks (const gchar *name, guint width, guint height)
 {
   static const guint chunks[] = { 1, 2, 3, 16, 0, 4096 };
-  VlmModel *model = load (name);
+  VlmModel *model = session_load (name);
   VlmSession *session = vlm_session_new (model);
   VlmImage image;
   VlmRequest request;
-  Answer first, other;
+  SessionAnswer first, other;
   guint threads, i;
 
-  image_init (&image, width, height, 5);
-  request_init (&request, &image);
+  session_image_init (&image, width, height, 5);
+  session_request_init (&request, &image);
   request.system_prompt = LONG_SYSTEM_PROMPT;
   request.max_tokens = 8;
   request.n_threads = 1;
-  generate (session, &request, &first);
+  session_ask (session, &request, &first);
   g_assert_cmpuint (first.result.n_prompt_tokens, >, VLM_PREFILL_CHUNK);
+  vlm_session_free (session);
   for (threads = 1; threads <= 3; threads++) {
     for (i = 0; i < G_N_ELEMENTS (chunks); i++) {
       request.n_threads = threads;
       request.prefill_chunk = chunks[i];
-      generate (session, &request, &other);
-      assert_equal_answers (&first, &other);
-      answer_clear (&other);
+      session = vlm_session_new (model);
+      session_ask (session, &request, &other);
+      session_assert_equal (&first, &other);
+      session_answer_clear (&other);
+      vlm_session_free (session);
     }
   }
-  answer_clear (&first);
+  session_answer_clear (&first);
   g_free ((gpointer) image.pixels);
-  vlm_session_free (session);
   vlm_model_unref (model);
 }
 
 static void
 test_threads_and_chunks (void)
 {
-  check_threads_and_chunks (VL_MODEL, 640, 360);
+  check_threads_and_chunks (SESSION_VL_MODEL, 640, 360);
   check_threads_and_chunks (BIASED_MODEL, 900, 200);
 }
 
 static void
 test_a_used_session_equals_a_fresh_one (void)
 {
-  VlmModel *model = load (VL_MODEL);
+  VlmModel *model = session_load (SESSION_VL_MODEL);
   VlmSession *used = vlm_session_new (model);
   VlmSession *fresh;
   VlmImage large, small;
   VlmRequest a, b;
-  Answer first, again, other;
+  SessionAnswer first, again, other;
 
-  image_init (&large, 300, 300, 1);
-  image_init (&small, 64, 40, 2);
-  request_init (&a, &large);
-  request_init (&b, &small);
+  session_image_init (&large, 300, 300, 1);
+  session_image_init (&small, 64, 40, 2);
+  session_request_init (&a, &large);
+  session_request_init (&b, &small);
   b.prompt = "What do you see?";
   b.max_tokens = 33;
 
-  generate (used, &a, &first);
-  generate (used, &b, &again);
+  session_ask (used, &a, &first);
+  session_ask (used, &b, &again);
   fresh = vlm_session_new (model);
-  generate (fresh, &b, &other);
-  assert_equal_answers (&again, &other);
-  answer_clear (&again);
-  answer_clear (&other);
-  generate (used, &a, &again);
-  assert_equal_answers (&first, &again);
+  session_ask (fresh, &b, &other);
+  session_assert_equal (&again, &other);
+  session_answer_clear (&again);
+  session_answer_clear (&other);
+  session_ask (used, &a, &again);
+  session_assert_equal (&first, &again);
 
-  answer_clear (&first);
-  answer_clear (&again);
+  session_answer_clear (&first);
+  session_answer_clear (&again);
   g_free ((gpointer) large.pixels);
   g_free ((gpointer) small.pixels);
   vlm_session_free (used);
@@ -192,7 +109,7 @@ typedef struct
 {
   VlmModel *model;
   VlmRequest request;
-  const Answer *expected;
+  const SessionAnswer *expected;
 } Worker;
 
 static gpointer
@@ -203,11 +120,11 @@ generate_many (gpointer data)
   guint i;
 
   for (i = 0; i < 4; i++) {
-    Answer answer;
+    SessionAnswer answer;
 
-    generate (session, &worker->request, &answer);
-    assert_equal_answers (&answer, worker->expected);
-    answer_clear (&answer);
+    session_ask (session, &worker->request, &answer);
+    session_assert_equal (&answer, worker->expected);
+    session_answer_clear (&answer);
   }
   vlm_session_free (session);
   return NULL;
@@ -217,8 +134,8 @@ generate_many (gpointer data)
 static void
 test_two_sessions_at_once (void)
 {
-  VlmModel *model = load (VL_MODEL);
-  Answer expected[2];
+  VlmModel *model = session_load (SESSION_VL_MODEL);
+  SessionAnswer expected[2];
   Worker workers[2];
   GThread *threads[2];
   VlmImage images[2];
@@ -227,12 +144,12 @@ test_two_sessions_at_once (void)
   for (i = 0; i < 2; i++) {
     VlmSession *session = vlm_session_new (model);
 
-    image_init (&images[i], 100 + 60 * i, 90, 7 + i);
-    request_init (&workers[i].request, &images[i]);
+    session_image_init (&images[i], 100 + 60 * i, 90, 7 + i);
+    session_request_init (&workers[i].request, &images[i]);
     workers[i].request.n_threads = 2;
     workers[i].model = model;
     workers[i].expected = &expected[i];
-    generate (session, &workers[i].request, &expected[i]);
+    session_ask (session, &workers[i].request, &expected[i]);
     vlm_session_free (session);
   }
   for (i = 0; i < 2; i++)
@@ -240,7 +157,7 @@ test_two_sessions_at_once (void)
   for (i = 0; i < 2; i++)
     g_thread_join (threads[i]);
   for (i = 0; i < 2; i++) {
-    answer_clear (&expected[i]);
+    session_answer_clear (&expected[i]);
     g_free ((gpointer) images[i].pixels);
   }
   vlm_model_unref (model);
@@ -276,36 +193,46 @@ decoder_clear (Decoder *decoder)
   vlm_team_free (decoder->team);
 }
 
-/* Feeds n ids and leaves the logits after the last. */
+/* Feeds n ids and leaves what comes out for the last n_wanted in x [n][hidden], and the logits of the last. */
 static void
-decoder_feed (Decoder *decoder, const gint32 *ids, gsize n, gfloat *logits)
+decoder_feed_rows (
+    Decoder *decoder, const gint32 *ids, gsize n, gsize n_wanted, gfloat *x, gfloat *logits)
 {
   VlmModel *model = decoder->model;
   gsize hidden = model->config.text.hidden_size;
-  g_autofree gfloat *x = g_new (gfloat, n * hidden);
   GError *error = NULL;
   gsize i;
 
   for (i = 0; i < n; i++)
     vlm_matrix_get_row (model->weights->embedding, &model->kernels, ids[i], x + i * hidden);
   g_assert_true (vlm_team_begin_turn (decoder->team));
-  vlm_decoder_forward (model, decoder->team, &decoder->arena, &decoder->cache, x, n, &error);
+  vlm_decoder_forward (
+      model, decoder->team, &decoder->arena, &decoder->cache, x, n, n_wanted, &error);
   g_assert_no_error (error);
   vlm_decoder_logits (model, decoder->team, &decoder->arena, x + (n - 1) * hidden, logits, &error);
   g_assert_no_error (error);
   vlm_team_end_turn (decoder->team);
 }
 
+/* Feeds n ids and leaves the logits after the last. */
+static void
+decoder_feed (Decoder *decoder, const gint32 *ids, gsize n, gfloat *logits)
+{
+  g_autofree gfloat *x = g_new (gfloat, n * decoder->model->config.text.hidden_size);
+
+  decoder_feed_rows (decoder, ids, n, 1, x, logits);
+}
+
 /* Token by token with a cache, and each prefix anew without one: the same logits, bit by bit. */
 static void
 test_cache_equals_no_cache (void)
 {
-  static const gchar *const names[] = { VL_MODEL, TEXT_MODEL };
+  static const gchar *const names[] = { SESSION_VL_MODEL, SESSION_TEXT_MODEL };
   gint32 ids[40];
   guint i, m;
 
   for (m = 0; m < G_N_ELEMENTS (names); m++) {
-    VlmModel *model = load (names[m]);
+    VlmModel *model = session_load (names[m]);
     gsize vocab = model->config.text.vocab_size;
     g_autofree gfloat *stepped = g_new (gfloat, vocab);
     g_autofree gfloat *whole = g_new (gfloat, vocab);
@@ -332,7 +259,7 @@ test_cache_equals_no_cache (void)
 static void
 test_short_prefill_keeps_the_convolution_state (void)
 {
-  VlmModel *model = load (VL_MODEL);
+  VlmModel *model = session_load (SESSION_VL_MODEL);
   gsize vocab = model->config.text.vocab_size;
   g_autofree gfloat *stepped = g_new (gfloat, vocab);
   g_autofree gfloat *whole = g_new (gfloat, vocab);
@@ -354,6 +281,51 @@ test_short_prefill_keeps_the_convolution_state (void)
   vlm_model_unref (model);
 }
 
+/* A second chunk of ids, of which n_wanted rows are asked for, and a token: rows [n_ids][hidden] and logits. */
+static void
+feed_wanted (VlmModel *model, const gint32 *ids, gsize n, gsize n_wanted, gfloat *x, gfloat *logits)
+{
+  static const gint32 before[] = { 3, 250, 11, 4 }, after = 21;
+  gsize vocab = model->config.text.vocab_size;
+  Decoder decoder;
+
+  decoder_init (&decoder, model);
+  decoder_feed (&decoder, before, G_N_ELEMENTS (before), logits);
+  decoder_feed_rows (&decoder, ids, n, n_wanted, x, logits);
+  decoder_feed (&decoder, &after, 1, logits + vocab);
+  decoder_clear (&decoder);
+}
+
+/* Rows that nobody wants are left out; the others, the logits and what the cache keeps have the same bits. */
+static void
+test_wanted_rows (void)
+{
+  static const gchar *const names[] = { SESSION_VL_MODEL, SESSION_TEXT_MODEL };
+  static const gint32 ids[] = { 5, 9, 300, 17, 44, 8, 8, 120, 61, 2, 77, 39 };
+  const gsize n = G_N_ELEMENTS (ids);
+  guint m;
+
+  for (m = 0; m < G_N_ELEMENTS (names); m++) {
+    VlmModel *model = session_load (names[m]);
+    gsize hidden = model->config.text.hidden_size, vocab = model->config.text.vocab_size, wanted;
+    g_autofree gfloat *all = g_new (gfloat, n * hidden), *rows = g_new (gfloat, n * hidden);
+    g_autofree gfloat *logits = g_new (gfloat, 2 * vocab), *same = g_new (gfloat, 2 * vocab);
+
+    feed_wanted (model, ids, n, n, all, logits);
+    for (wanted = 1; wanted < n; wanted++) {
+      gsize first = (n - wanted) * hidden;
+
+      feed_wanted (model, ids, n, wanted, rows, same);
+      g_assert_cmpmem (all + first, wanted * hidden * sizeof (gfloat), rows + first,
+          wanted * hidden * sizeof (gfloat));
+      g_assert_cmpmem (logits, 2 * vocab * sizeof (gfloat), same, 2 * vocab * sizeof (gfloat));
+      /* It is worth nothing unless rows are left out. */
+      g_assert_cmpint (wanted == 1 && memcmp (all, rows, hidden * sizeof (gfloat)) == 0, ==, FALSE);
+    }
+    vlm_model_unref (model);
+  }
+}
+
 static void
 expect_error (
     VlmModel *model, const VlmRequest *request, GQuark domain, gint code, const gchar *mentions)
@@ -373,14 +345,14 @@ expect_error (
 static void
 test_bad_requests (void)
 {
-  VlmModel *model = load (VL_MODEL);
-  VlmModel *text = load (TEXT_MODEL);
+  VlmModel *model = session_load (SESSION_VL_MODEL);
+  VlmModel *text = session_load (SESSION_TEXT_MODEL);
   VlmRequest request;
   VlmImage image;
   guint8 pixel[3] = { 0 };
 
-  image_init (&image, 64, 64, 1);
-  request_init (&request, &image);
+  session_image_init (&image, 64, 64, 1);
+  session_request_init (&request, &image);
   expect_error (text, &request, VLM_ERROR, VLM_ERROR_UNSUPPORTED, "1 were given");
 
   image.stride = 64;
@@ -407,7 +379,7 @@ test_bad_requests (void)
   expect_error (model, &request, VLM_ERROR, VLM_ERROR_SETTINGS, "prefill-chunk is 5000");
   g_free ((gpointer) image.pixels);
 
-  request_init (&request, &image);
+  session_request_init (&request, &image);
   image.pixels = pixel;
   image.width = 0;
   image.height = 10;
@@ -421,23 +393,23 @@ test_bad_requests (void)
 static void
 test_context (void)
 {
-  VlmModel *model = load (TEXT_MODEL);
+  VlmModel *model = session_load (SESSION_TEXT_MODEL);
   VlmSession *session = vlm_session_new (model);
   VlmRequest request;
   g_autofree gchar *prompt = NULL;
-  Answer answer;
+  SessionAnswer answer;
   guint context = model->config.text.max_context;
 
-  request_init (&request, NULL);
-  generate (session, &request, &answer);
+  session_request_init (&request, NULL);
+  session_ask (session, &request, &answer);
   model->config.text.max_context = answer.result.n_prompt_tokens + 3;
-  answer_clear (&answer);
-  generate (session, &request, &answer);
+  session_answer_clear (&answer);
+  session_ask (session, &request, &answer);
   g_assert_cmpint (answer.result.finish_reason, ==, VLM_FINISH_CONTEXT);
   g_assert_cmpuint (answer.result.n_ids, ==, 4);
   model->config.text.max_context = answer.result.n_prompt_tokens;
   expect_error (model, &request, VLM_ERROR, VLM_ERROR_CONTEXT, "the model's context holds");
-  answer_clear (&answer);
+  session_answer_clear (&answer);
   model->config.text.max_context = context;
   vlm_session_free (session);
   vlm_model_unref (model);
@@ -447,14 +419,14 @@ test_context (void)
 static void
 test_endless_prompt (void)
 {
-  VlmModel *model = load (TEXT_MODEL);
+  VlmModel *model = session_load (SESSION_TEXT_MODEL);
   gsize length = 100 * 1000 * 1000;
   g_autofree gchar *prompt = g_malloc (length + 1);
   VlmRequest request;
 
   memset (prompt, 'a', length);
   prompt[length] = '\0';
-  request_init (&request, NULL);
+  session_request_init (&request, NULL);
   request.prompt = prompt;
   expect_error (model, &request, VLM_ERROR, VLM_ERROR_CONTEXT, "the model's context holds");
   vlm_model_unref (model);
@@ -464,12 +436,12 @@ static guint
 count_image_tokens (VlmModel *model, const VlmRequest *request)
 {
   VlmSession *session = vlm_session_new (model);
-  Answer answer;
+  SessionAnswer answer;
   guint n;
 
-  generate (session, request, &answer);
+  session_ask (session, request, &answer);
   n = answer.result.n_image_tokens;
-  answer_clear (&answer);
+  session_answer_clear (&answer);
   vlm_session_free (session);
   return n;
 }
@@ -478,15 +450,15 @@ count_image_tokens (VlmModel *model, const VlmRequest *request)
 static void
 test_image_settings (void)
 {
-  VlmModel *model = load (VL_MODEL);
+  VlmModel *model = session_load (SESSION_VL_MODEL);
   const VlmProcessor *processor = &model->processor;
   guint tile_tokens = processor->tile_size * processor->tile_size / 1024;
   VlmImage image;
   VlmRequest request;
   guint as_is, untiled, bare;
 
-  image_init (&image, 640, 360, 1);
-  request_init (&request, &image);
+  session_image_init (&image, 640, 360, 1);
+  session_request_init (&request, &image);
   request.max_tokens = 1;
   as_is = count_image_tokens (model, &request);
 
@@ -519,7 +491,7 @@ static void
 test_little_memory (void)
 {
   if (g_test_subprocess ()) {
-    VlmModel *model = load (VL_MODEL);
+    VlmModel *model = session_load (SESSION_VL_MODEL);
     struct rlimit limit = { 0, RLIM_INFINITY };
     VlmResult result = { 0 };
     VlmImage image;
@@ -527,8 +499,8 @@ test_little_memory (void)
     VlmSession *session = vlm_session_new (model);
     GError *error = NULL;
 
-    image_init (&image, 16384, 16, 1);
-    request_init (&request, &image);
+    session_image_init (&image, 16384, 16, 1);
+    session_request_init (&request, &image);
     /* Less than what is mapped already: nothing that needs new pages succeeds. */
     limit.rlim_cur = 1 << 20;
     g_assert_cmpint (setrlimit (RLIMIT_AS, &limit), ==, 0);
@@ -558,7 +530,7 @@ cancel_after_some_text (const gchar *delta, gpointer user_data)
 static void
 test_cancel (void)
 {
-  VlmModel *model = load (VL_MODEL);
+  VlmModel *model = session_load (SESSION_VL_MODEL);
   VlmSession *session = vlm_session_new (model);
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   CancelText cancel = { cancellable, 2 };
@@ -567,11 +539,11 @@ test_cancel (void)
   VlmImage image;
   VlmRequest request;
   GError *error = NULL;
-  Answer before, after;
+  SessionAnswer before, after;
 
-  image_init (&image, 80, 60, 3);
-  request_init (&request, &image);
-  generate (session, &request, &before);
+  session_image_init (&image, 80, 60, 3);
+  session_request_init (&request, &image);
+  session_ask (session, &request, &before);
   g_assert_false (vlm_session_generate (session, &request, &watch, &result, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
   g_clear_error (&error);
@@ -583,10 +555,10 @@ test_cancel (void)
   g_clear_error (&error);
 
   /* The session is as good as new. */
-  generate (session, &request, &after);
-  assert_equal_answers (&before, &after);
-  answer_clear (&before);
-  answer_clear (&after);
+  session_ask (session, &request, &after);
+  session_assert_equal (&before, &after);
+  session_answer_clear (&before);
+  session_answer_clear (&after);
   g_free ((gpointer) image.pixels);
   vlm_session_free (session);
   vlm_model_unref (model);
@@ -602,7 +574,7 @@ append_delta (const gchar *delta, gpointer user_data)
 static void
 test_streamed_text_adds_up (void)
 {
-  VlmModel *model = load (TEXT_MODEL);
+  VlmModel *model = session_load (SESSION_TEXT_MODEL);
   VlmSession *session = vlm_session_new (model);
   g_autoptr (GString) streamed = g_string_new (NULL);
   VlmWatch watch = { append_delta, NULL, streamed, NULL };
@@ -610,7 +582,7 @@ test_streamed_text_adds_up (void)
   VlmRequest request;
   GError *error = NULL;
 
-  request_init (&request, NULL);
+  session_request_init (&request, NULL);
   request.max_tokens = 64;
   g_assert_true (vlm_session_generate (session, &request, &watch, &result, &error));
   g_assert_no_error (error);
@@ -650,13 +622,13 @@ static void
 test_loops_end (void)
 {
   static const gchar *const prompts[] = { "a", "Describe.", "What is it?", "one two three" };
-  VlmModel *model = load (TEXT_MODEL);
+  VlmModel *model = session_load (SESSION_TEXT_MODEL);
   VlmSession *session = vlm_session_new (model);
   VlmRequest request;
-  Answer endless, ended;
+  SessionAnswer endless, ended;
   guint i, n_loops = 0;
 
-  request_init (&request, NULL);
+  session_request_init (&request, NULL);
   request.max_tokens = 100;
   request.repetition_penalty = 0.5; /* rewards what was said before */
   for (i = 0; i < G_N_ELEMENTS (prompts); i++) {
@@ -665,9 +637,9 @@ test_loops_end (void)
 
     request.prompt = prompts[i];
     request.end_loops = FALSE;
-    generate (session, &request, &endless);
+    session_ask (session, &request, &endless);
     request.end_loops = TRUE;
-    generate (session, &request, &ended);
+    session_ask (session, &request, &ended);
     if (find_loop (&endless.result, &n_seen, &n_kept)) {
       n_loops++;
       g_assert_cmpint (ended.result.finish_reason, ==, VLM_FINISH_REPETITION);
@@ -676,10 +648,10 @@ test_loops_end (void)
       text = shown_text (model, ended.result.ids, n_kept);
       g_assert_cmpstr (ended.result.text, ==, g_strstrip (text));
     } else {
-      assert_equal_answers (&endless, &ended);
+      session_assert_equal (&endless, &ended);
     }
-    answer_clear (&endless);
-    answer_clear (&ended);
+    session_answer_clear (&endless);
+    session_answer_clear (&ended);
   }
   g_assert_cmpuint (n_loops, >, 0);
   vlm_session_free (session);
@@ -690,19 +662,19 @@ test_loops_end (void)
 static void
 test_idle (void)
 {
-  VlmModel *model = load (TEXT_MODEL);
+  VlmModel *model = session_load (SESSION_TEXT_MODEL);
   VlmSession *session = vlm_session_new (model);
   VlmRequest request;
-  Answer answer;
+  SessionAnswer answer;
   gdouble before;
 
-  request_init (&request, NULL);
+  session_request_init (&request, NULL);
   request.n_threads = 4;
-  generate (session, &request, &answer);
+  session_ask (session, &request, &answer);
   before = cpu_seconds ();
   g_usleep (G_USEC_PER_SEC);
   g_assert_cmpfloat (cpu_seconds () - before, <, 0.005);
-  answer_clear (&answer);
+  session_answer_clear (&answer);
   vlm_session_free (session);
   vlm_model_unref (model);
 }
@@ -717,6 +689,7 @@ main (int argc, char **argv)
   g_test_add_func ("/session/two-at-once", test_two_sessions_at_once);
   g_test_add_func ("/session/cache", test_cache_equals_no_cache);
   g_test_add_func ("/session/short-prefill", test_short_prefill_keeps_the_convolution_state);
+  g_test_add_func ("/session/wanted-rows", test_wanted_rows);
   g_test_add_func ("/session/bad-requests", test_bad_requests);
   g_test_add_func ("/session/context", test_context);
   g_test_add_func ("/session/endless-prompt", test_endless_prompt);

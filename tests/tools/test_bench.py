@@ -164,7 +164,7 @@ def shape_of(model):
 class Work(ToolTest):
     """What vlm-bench says that the stages are, against the same counted here, product by product."""
 
-    def products(self, info, image_tokens, prompt_tokens):
+    def products(self, info, image_tokens, prompt_tokens, kept_tokens):
         """(rows, columns, width) of every product of a picture in one piece, and of the prompt."""
         text, vision, projector = info["text"], info["vision"], info["projector"]
         n, width, hidden = 4 * image_tokens, vision["hidden_size"], text["hidden_size"]
@@ -175,18 +175,23 @@ class Work(ToolTest):
             picture += [(n, vision["head_dim"], n), (n, n, vision["head_dim"])] * vision["n_heads"]
         picture += [(image_tokens, 4 * width, projector["hidden_size"]),
                     (image_tokens, projector["hidden_size"], hidden)]
-        prompt = [(1, hidden, text["vocab_size"])]
-        for kind in text["layer_types"]:
-            prompt += [(prompt_tokens, hidden, 2 * text["ff_size"]), (prompt_tokens, text["ff_size"], hidden)]
+        return picture, self.prompt_products(text, prompt_tokens, kept_tokens)
+
+    def prompt_products(self, text, n_tokens, n_kept):
+        """Without what neither the last token nor the cache depends on, from the last layer to the first."""
+        hidden, ff, heads, dim = text["hidden_size"], text["ff_size"], text["n_heads"], text["head_dim"]
+        products, rows, everything = [(1, hidden, text["vocab_size"])], 1, n_tokens - n_kept
+        for kind in reversed(text["layer_types"]):
             if kind == "conv":
-                prompt += [(prompt_tokens, hidden, 4 * hidden), (prompt_tokens, text["conv_taps"], hidden)]
-                continue
-            heads, dim = text["n_heads"], text["head_dim"]
-            prompt += [(prompt_tokens, hidden, (heads + 2 * text["n_kv_heads"]) * dim),
-                       (prompt_tokens, heads * dim, hidden)]
-            for i in range(prompt_tokens):
-                prompt += [(1, dim, i + 1), (1, i + 1, dim)] * heads
-        return picture, prompt
+                rows = min(everything, rows + text["conv_taps"] - 1)
+                products += [(rows, hidden, 4 * hidden), (rows, text["conv_taps"], hidden)]
+            else:
+                products += [(everything, hidden, (heads + 2 * text["n_kv_heads"]) * dim), (rows, heads * dim, hidden)]
+                for i in range(n_tokens - rows, n_tokens):
+                    products += [(1, dim, i + 1), (1, i + 1, dim)] * heads
+            products += [(rows, hidden, 2 * ff), (rows, ff, hidden)]
+            rows = everything if kind != "conv" else rows
+        return products
 
     def measure(self, model, *args):
         return json.loads(run(BENCH, "--json", "--runs", "1", "-n", "4", "-j", "1", *args, model)[0])
@@ -194,7 +199,9 @@ class Work(ToolTest):
     def test_operations(self):
         for model in (DEMO_MODEL, SMALL):
             found = self.measure(model)
-            wanted = self.products(shape_of(model), found["image_tokens"], found["prompt_tokens"])
+            wanted = self.products(shape_of(model), found["image_tokens"], found["prompt_tokens"],
+                                   found["kept_tokens"])
+            self.assertGreater(found["kept_tokens"], 0)
             for stage, products in zip(("vision", "prefill"), wanted):
                 self.assertAlmostEqual(found["work"][stage]["operations"] / sum(2 * a * b * c for a, b, c in products),
                                        1, places=5, msg=(model, stage))
@@ -213,10 +220,18 @@ class Work(ToolTest):
             before = found["prompt_tokens"] + (found["answer_tokens"] - 2) / 2
             wanted = found["token_bytes"] + value * inputs + n_attention * 4 * (query + 2 * (before + 1) * key)
             self.assertAlmostEqual(found["work"]["token"]["bytes"] / wanted, 1, places=5, msg=precision)
-            # The prompt, too, goes through in one piece, the head for its last token only.
-            n = found["prompt_tokens"]
+            # The prompt, too, goes through in one piece, but for what was known, and what nobody asks for.
+            n, known = found["prompt_tokens"] - found["kept_tokens"], found["kept_tokens"]
             self.assertLessEqual(n, 128)
             wanted = found["token_bytes"] + n * (value * inputs + n_attention * 4 * (query + 2 * key))
+            wanted += n_attention * 4 * 2 * known * key
+            rows = 1
+            for kind in reversed(text["layer_types"]):
+                if kind != "conv":
+                    wanted -= (n - rows) * (value * (query + width + text["ff_size"]) + 4 * query)
+                    break
+                rows += text["conv_taps"] - 1
+                wanted -= (n - rows) * value * (3 * width + text["ff_size"])
             self.assertAlmostEqual(found["work"]["prefill"]["bytes"] / wanted, 1, places=5, msg=precision)
 
     def test_bytes_of_a_picture(self):

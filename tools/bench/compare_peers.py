@@ -157,8 +157,8 @@ def check(setup):
 def contestants_of(setup):
     model, mmproj = setup.path("gguf", "model-Q4_0.gguf"), setup.path("gguf", "mmproj-Q8_0.gguf")
     ours = peers_measure.Ours(setup, "int4 and int8 vision", setup.path("int4.slm"), "slm")
-    prompt_tokens = ours.measure()[0][2]["prompt_tokens"]
-    bench = peers_measure.LlamaBench(setup, model, mmproj, prompt_tokens)
+    tokens = ours.measure()[0][2]
+    bench = peers_measure.LlamaBench(setup, model, mmproj, tokens)
     return [
         ours,
         peers_measure.Ours(setup, "Q4_0 and Q8_0 mmproj", setup.path("gguf"), "gguf"),
@@ -167,8 +167,8 @@ def contestants_of(setup):
         peers_measure.OursFromStart(setup, "Q4_0 and Q8_0 mmproj", setup.path("gguf"), "gguf"),
         peers_measure.LlamaMtmd(setup, model, mmproj, bench.facts),
         peers_measure.OursFromStart(setup, "bf16 directory", setup.path("hf"), "hf"),
-        peers_measure.Worker(setup, "onnx", prompt_tokens),
-        peers_measure.Worker(setup, "openvino", prompt_tokens),
+        peers_measure.Worker(setup, "onnx", tokens["prefilled_tokens"]),
+        peers_measure.Worker(setup, "openvino", tokens["prefilled_tokens"]),
     ]
 
 

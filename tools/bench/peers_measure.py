@@ -72,6 +72,7 @@ class Ours:
         found = json.loads(out)
         shape = dict(found["shape"], threads=found["threads"], image_tokens=found["image_tokens"],
                      prompt_tokens=found["prompt_tokens"], answer_tokens=found["answer_tokens"],
+                     prefilled_tokens=found["prompt_tokens"] - found["kept_tokens"],
                      decoded_tokens=found["answer_tokens"] - 1)
         stages = {"vision": "vision", "prefill": "prefill", "decode": "token", "frame to caption": "total"}
         more = {"decode": {"token_bytes": found["token_bytes"]},
@@ -108,10 +109,10 @@ class OursFromStart:
 
 
 class LlamaBench:
-    """llama-bench: prefill in one piece, and decoding behind a context as long as ours."""
+    """llama-bench: prefill in one piece of as many tokens as we prefill, and decoding behind a context as long as ours."""
 
-    def __init__(self, setup, model, mmproj, prompt_tokens):
-        self.setup, self.model, self.prompt_tokens = setup, model, prompt_tokens
+    def __init__(self, setup, model, mmproj, tokens):
+        self.setup, self.model, self.tokens = setup, model, tokens
         self.facts = json.loads(subprocess.run([setup.python, WORKER, "gguf", model, mmproj], check=True,
                                                stdout=subprocess.PIPE).stdout)
 
@@ -124,10 +125,10 @@ class LlamaBench:
     def measure(self):
         decoded = self.setup.tokens - 1
         layers = {key: self.facts[key] for key in ("text_layers", "text_width")}
-        prefill = self.run("-p", self.prompt_tokens, "-n", 0)
-        decode = self.run("-p", 0, "-n", decoded, "-d", self.prompt_tokens)
+        prefill = self.run("-p", self.tokens["prefilled_tokens"], "-n", 0)
+        decode = self.run("-p", 0, "-n", decoded, "-d", self.tokens["prompt_tokens"])
         name = "llama.cpp, Q4_0"
-        return [("prefill", name, dict(layers, threads=prefill["n_threads"], prompt_tokens=prefill["n_prompt"]),
+        return [("prefill", name, dict(layers, threads=prefill["n_threads"], prefilled_tokens=prefill["n_prompt"]),
                  prefill["avg_ns"] / 1e9, {"file": "gguf"}),
                 ("decode", name, dict(layers, threads=decode["n_threads"], prompt_tokens=decode["n_depth"],
                                       decoded_tokens=decode["n_gen"]),
@@ -174,11 +175,11 @@ class LlamaMtmd:
 class Worker:
     """ONNX Runtime or OpenVINO: a process that keeps all its graphs loaded."""
 
-    def __init__(self, setup, kind, prompt_tokens):
+    def __init__(self, setup, kind, prefilled_tokens):
         self.kind = kind
         self.process = subprocess.Popen(
             setup.prefix + [setup.python, WORKER, kind, setup.work, str(setup.threads), str(setup.tokens - 1),
-                            str(prompt_tokens)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                            str(prefilled_tokens)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.facts = json.loads(self.answer())
 
     def answer(self):

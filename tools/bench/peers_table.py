@@ -12,7 +12,7 @@ VISION = ("patches", "image_tokens", "vision_layers", "vision_width")
 TEXT = ("text_layers", "text_width")
 STAGES = {
     "vision": THREADS + VISION,
-    "prefill": THREADS + TEXT + ("prompt_tokens",),
+    "prefill": THREADS + TEXT + ("prefilled_tokens",),
     "decode": THREADS + TEXT + ("decoded_tokens", "prompt_tokens"),
     "frame to caption": THREADS + VISION + TEXT + ("prompt_tokens", "answer_tokens"),
     "start to caption": THREADS + VISION + TEXT + ("prompt_tokens", "answer_tokens"),

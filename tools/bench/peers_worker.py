@@ -128,7 +128,7 @@ def jobs_of(kind, work, threads, decoded, prompt):
         with open(os.path.join(work, "hf", "config.json"), encoding="utf-8") as f:
             width = json.load(f)["text_config"]["hidden_size"]
         rows = random.standard_normal((1, prompt, width)).astype(np.float32)
-        jobs.append(Job(graph, name, "prefill", rows, 1, {"prompt_tokens": prompt}))
+        jobs.append(Job(graph, name, "prefill", rows, 1, {"prefilled_tokens": prompt}))
         jobs.append(Job(graph, name, "decode", rows[:, :1], decoded, {"decoded_tokens": decoded}))
     return jobs
 
