@@ -21,7 +21,8 @@ static size_t
 simd_head_bytes (size_t n_keys, size_t head_dim)
 {
   return 2 * (n_keys + head_dim) * sizeof (float)
-      + (n_keys + n_keys % 2) * head_dim * sizeof (int16_t) + n_keys * vlm_padded_k (head_dim);
+      + (n_keys + n_keys % 2) * head_dim * sizeof (int16_t)
+      + n_keys * vlm_padded_k (head_dim) * sizeof (HeadKey);
 }
 
 /* Values are [dim / HEAD_ROWS][ceil (n_keys / 2)][HEAD_ROWS][2], zero after the last key. */
@@ -36,7 +37,7 @@ head_find_arrays (const void *packed, size_t n_keys, size_t head_dim)
   arrays.v_scale = (float *) (arrays.k_start + n_keys);
   arrays.v_mean = arrays.v_scale + head_dim;
   arrays.values = values = (int16_t *) (arrays.v_mean + head_dim);
-  arrays.keys = (int8_t *) (values + (n_keys + n_keys % 2) * head_dim);
+  arrays.keys = (HeadKey *) (values + (n_keys + n_keys % 2) * head_dim);
   return arrays;
 }
 
@@ -84,15 +85,48 @@ head_load_words (const int32_t *words, size_t v)
   return vi_load ((const uint8_t *) words + v * sizeof (vi));
 }
 
+/* VLM_K_STEP values of a key are as many words. */
+#define HEAD_LANES ((int) (VLM_K_STEP / HEAD_PER_WORD))
+
+#ifdef HEAD_PAIRS
+typedef const int16_t *HeadStep;
+
+vlm_always_inline HeadStep
+head_load_step (const HeadKey *key)
+{
+  return key;
+}
+
+vlm_always_inline vi
+head_dot (vi sum, vi q, HeadStep key, int lane)
+{
+  return vi_dot_pair (sum, q, key + 2 * lane);
+}
+#else
+typedef va HeadStep;
+
+vlm_always_inline HeadStep
+head_load_step (const HeadKey *key)
+{
+  return va_load (key);
+}
+
+vlm_always_inline vi
+head_dot (vi sum, vi q, HeadStep key, int lane)
+{
+  return vi_dot (sum, q, key, lane);
+}
+#endif
+
 /* Scores of rows keys from key number first on, of which row first_row of the block is the first. */
 vlm_always_inline void
 head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row, size_t rows)
 {
   const size_t dim = arrays->padded_dim;
-  const int8_t *keys = arrays->keys + first * dim;
+  const HeadKey *keys = arrays->keys + first * dim;
   HeadSums sum;
   vi q[HEAD_VECTORS];
-  va x[HEAD_ROWS];
+  HeadStep x[HEAD_ROWS];
   size_t r, v, d;
   int lane;
 
@@ -100,23 +134,23 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
     for (v = 0; v < HEAD_VECTORS; v++)
-      sum[r][v] = vi_set1 (arrays->k_start[first + r]);
+      sum[r][v] = vi_set1 (HEAD_BIAS != 0 ? arrays->k_start[first + r] : 0);
   }
 
   for (d = 0; d < dim; d += VLM_K_STEP) {
     VLM_UNROLL
     for (r = 0; r < rows; r++)
-      x[r] = va_load (keys + r * dim + d);
+      x[r] = head_load_step (keys + r * dim + d);
     VLM_UNROLL
-    for (lane = 0; lane < 4; lane++) {
+    for (lane = 0; lane < HEAD_LANES; lane++) {
       VLM_UNROLL
       for (v = 0; v < HEAD_VECTORS; v++)
-        q[v] = head_load_words (tile->q[d / 4 + (size_t) lane], v);
+        q[v] = head_load_words (tile->q[d / HEAD_PER_WORD + (size_t) lane], v);
       VLM_UNROLL
       for (r = 0; r < rows; r++) {
         VLM_UNROLL
         for (v = 0; v < HEAD_VECTORS; v++)
-          sum[r][v] = vi_dot (sum[r][v], q[v], x[r], lane);
+          sum[r][v] = head_dot (sum[r][v], q[v], x[r], lane);
       }
       VLM_KEEP_ORDER ();
     }
@@ -139,7 +173,7 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
 
 /* out = out * older + sum * newer for HEAD_ROWS values of d from d on, whose first pair is given */
 static __attribute__ ((noinline)) void
-head_value_tile (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d)
+head_value_tile_all (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d)
 {
   HeadSums sum;
   vi p[HEAD_VECTORS];
@@ -248,7 +282,7 @@ head_absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, s
     head_soften (tile, n, v);
 
   for (d = 0; d < arrays->dim; d += HEAD_ROWS)
-    head_value_tile (tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
+    head_value_tile_all (tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
 }
 
 static void

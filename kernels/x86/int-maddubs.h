@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Steps of small weights for instructions that add up products of bytes in 16 bits (maddubs).
- * Included after int-256.h or int-512.h. */
+/* For levels without VNNI: steps of small weights, whose products of bytes are added up in 16 bits
+ * (maddubs), and attention in pairs of 16 bits. Included after int-256.h or int-512.h. */
 
 #ifndef VLM_KERNELS_INT_MADDUBS_H
 #define VLM_KERNELS_INT_MADDUBS_H
@@ -10,13 +10,19 @@
 
 #define INT_SMALL_STEP
 
-/* Opaque, or compilers add up in another order, which takes more registers than there are. */
+/* Not the intrinsic: compilers then add up in another order, which takes more registers than there
+ * are, and move sums between registers. */
+vlm_always_inline vi
+vi_add_in_place (vi sum, vi x)
+{
+  __asm__("vpaddd %1, %0, %0" : "+v"(sum) : "v"(x));
+  return sum;
+}
+
 vlm_always_inline vi
 vi_add_pairs (vi sum, vi pairs)
 {
-  sum = vi_add (sum, vi_add_up_pairs (pairs));
-  __asm__("" : "+v"(sum));
-  return sum;
+  return vi_add_in_place (sum, vi_add_up_pairs (pairs));
 }
 
 /* Four weights of each column, times their activations, in 16 bits. */
@@ -45,6 +51,16 @@ vi_step_small (vi sum, const vi *w, va x, size_t n_pairs)
   }
 
   return sum;
+}
+
+/* Products of bytes of any sign overflow their sum of two. */
+#define HEAD_PAIRS
+
+/* Adds the products of both halves of each lane of pairs and of the two numbers. */
+vlm_always_inline vi
+vi_dot_pair (vi sum, vi pairs, const int16_t *two)
+{
+  return vi_add_in_place (sum, vi_madd (pairs, vi_broadcast ((const int8_t *) two)));
 }
 
 #endif
