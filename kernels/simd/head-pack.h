@@ -18,7 +18,7 @@
 #define HEAD_AHEAD 8
 
 /* A value of a key, and how many of them, or of a query, products take at once. */
-#ifdef HEAD_PAIRS
+#ifdef HEAD_KEY_PAIRS
 typedef int16_t HeadKey;
 #else
 typedef int8_t HeadKey;

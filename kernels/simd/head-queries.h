@@ -20,8 +20,8 @@ typedef struct
   HeadWords q[HEAD_MAX_DIM / HEAD_PER_WORD]; /* values of d, plus HEAD_BIAS */
   HeadRow q_scale;
   HeadRow scores[HEAD_BUFFERS][HEAD_BLOCK]; /* of as many blocks as are in work at once */
-  HeadWords p[HEAD_BLOCK / 2]; /* weights, two keys in each word or what the level wants */
-  HeadRow out[HEAD_MAX_DIM];   /* sum of p * value, before the scales of the values */
+  HeadWords p[HEAD_BLOCK / 4 * 3];          /* weights, in the order that the level wants */
+  HeadRow out[HEAD_MAX_DIM];                /* sum of p * value, before the scales of the values */
   HeadRow max, sum;
   HeadRow most;         /* the largest score of the block */
   HeadRow older, newer; /* what earlier sums, and those of the block, are multiplied by */
@@ -42,6 +42,21 @@ head_exp2 (vf x, float size)
   y = vf_fma (y, r, vf_set1 (size));
   /* Where n is -126, r is not below zero, and y not below size. */
   return vi_scale2 (y, n);
+}
+
+vlm_always_inline vi
+head_load_words (const int32_t *words, size_t v)
+{
+  return vi_load ((const uint8_t *) words + v * sizeof (vi));
+}
+
+/* The weight of the key in row j, for the queries of vector v. */
+vlm_always_inline vi
+head_weight (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
+{
+  vf score = vf_load (tile->scores[0][j] + v * VF_LANES);
+
+  return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
 }
 
 /* Asks for what the n queries from number first on read and write, or for those of them there are. */

@@ -54,7 +54,7 @@ vi_step_small (vi sum, const vi *w, va x, size_t n_pairs)
 }
 
 /* Products of bytes of any sign overflow their sum of two. */
-#define HEAD_PAIRS
+#define HEAD_KEY_PAIRS
 
 /* Adds the products of both halves of each lane of pairs and of the two numbers. */
 vlm_always_inline vi
