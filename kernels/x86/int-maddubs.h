@@ -10,19 +10,13 @@
 
 #define INT_SMALL_STEP
 
-/* Not the intrinsic: compilers then add up in another order, which takes more registers than there
- * are, and move sums between registers. */
-vlm_always_inline vi
-vi_add_in_place (vi sum, vi x)
-{
-  __asm__("vpaddd %1, %0, %0" : "+v"(sum) : "v"(x));
-  return sum;
-}
-
+/* Opaque, or compilers add up in another order, which takes more registers than there are. */
 vlm_always_inline vi
 vi_add_pairs (vi sum, vi pairs)
 {
-  return vi_add_in_place (sum, vi_add_up_pairs (pairs));
+  sum = vi_add (sum, vi_add_up_pairs (pairs));
+  __asm__("" : "+v"(sum));
+  return sum;
 }
 
 /* Four weights of each column, times their activations, in 16 bits. */
@@ -53,14 +47,18 @@ vi_step_small (vi sum, const vi *w, va x, size_t n_pairs)
   return sum;
 }
 
-/* Products of bytes of any sign overflow their sum of two. */
+/* Of bytes 16 bits hold no sum of two products, one factor having no sign. */
 #define HEAD_KEY_PAIRS
 
-/* Adds the products of both halves of each lane of pairs and of the two numbers. */
+/* Adds the products of both halves of each lane of pairs and of the two numbers. Not the intrinsic:
+ * with it gcc 12 moves sums between registers. */
 vlm_always_inline vi
 vi_dot_pair (vi sum, vi pairs, const int16_t *two)
 {
-  return vi_add_in_place (sum, vi_madd (pairs, vi_broadcast ((const int8_t *) two)));
+  __asm__("vpaddd %1, %0, %0"
+          : "+v"(sum)
+          : "v"(vi_madd (pairs, vi_broadcast ((const int8_t *) two))));
+  return sum;
 }
 
 #endif
