@@ -27,7 +27,7 @@ typedef struct
   HeadRow older, newer; /* what earlier sums, and those of the block, are multiplied by */
 } __attribute__ ((aligned (64))) HeadTile;
 
-/* size * 2^x for x <= 0; size is a power of two */
+/* size * 2^x for x <= 0; size is a power of two, and not below 1 */
 vlm_always_inline vf
 head_exp2 (vf x, float size)
 {
