@@ -2,6 +2,7 @@
 
 #include "kernels/levels.h"
 #include "int-dotprod.h"
+#include "kernels/simd/head.h"
 #include "kernels/simd/int-lanes.h"
 #include "kernels/simd/integer.h"
 
@@ -9,4 +10,5 @@ void
 vlm_kernels_fill_dotprod (VlmKernels *kernels)
 {
   int_fill (kernels);
+  head_fill (kernels);
 }

@@ -35,6 +35,20 @@ vi_to_vf (vi x)
   return vcvtq_f32_s32 (x);
 }
 
+/* Rounded, ties to even. */
+vlm_always_inline vi
+vi_from_vf (vf x)
+{
+  return vcvtnq_s32_f32 (x);
+}
+
+/* x 2^e, neither being zero, subnormal or beyond the largest number. */
+vlm_always_inline vf
+vi_scale2 (vf x, vi e)
+{
+  return vreinterpretq_f32_s32 (vaddq_s32 (vreinterpretq_s32_f32 (x), vshlq_n_s32 (e, 23)));
+}
+
 vlm_always_inline vi
 vi_add (vi a, vi b)
 {

@@ -16,6 +16,11 @@
 #define INT_VECTORS 4
 #define INT_TILE_COLUMNS(rows) ((rows) > 4 ? 8 : 16)
 
+/* Registers: 16 sums, 8 keys, 2 queries; or 24 sums, a vector of values, 2 weights. */
+#define HEAD_ROWS 8
+#define HEAD_VECTORS 2
+#define HEAD_DIGITS
+
 /* The activations of a step. */
 typedef int8x16_t va;
 
@@ -50,5 +55,40 @@ vi_dot (vi sum, vi w, va x, int lane)
 }
 
 #undef DOT_LANE
+
+/* Digits of 7 bits of two times two numbers of 15: 128 high + low, low in -64 .. 63. */
+vlm_always_inline void
+split_pairs (int8x16_t *high, int8x16_t *low, int16x8_t even, int16x8_t odd)
+{
+  const int16x8_t half = vdupq_n_s16 (64);
+
+  even = vaddq_s16 (even, half);
+  odd = vaddq_s16 (odd, half);
+  *high = vreinterpretq_s8_s16 (vsliq_n_s16 (vshrq_n_s16 (even, 7), vshrq_n_s16 (odd, 7), 8));
+  *low = vreinterpretq_s8_s16 (vsliq_n_s16 (even, odd, 8));
+  *low = vsubq_s8 (vandq_s8 (*low, vdupq_n_s8 (127)), vdupq_n_s8 (64));
+}
+
+/* The high digits of four numbers in the bytes of each lane, the low ones, and the sums of both. */
+vlm_always_inline void
+vi_split (vi *digits, const vi *x)
+{
+  int8x16_t high, low;
+
+  split_pairs (&high, &low, vreinterpretq_s16_s32 (vsliq_n_s32 (x[0], x[2], 16)),
+      vreinterpretq_s16_s32 (vsliq_n_s32 (x[1], x[3], 16)));
+  digits[0] = vreinterpretq_s32_s8 (high);
+  digits[1] = vreinterpretq_s32_s8 (low);
+  digits[2] = vreinterpretq_s32_s8 (vaddq_s8 (high, low));
+}
+
+/* What products are of which these are the products of high digits, of low ones and of sums. */
+vlm_always_inline vi
+vi_join (vi high, vi low, vi both)
+{
+  vi mixed = vsubq_s32 (both, vaddq_s32 (high, low));
+
+  return vaddq_s32 (vshlq_n_s32 (vaddq_s32 (vshlq_n_s32 (high, 7), mixed), 7), low);
+}
 
 #endif

@@ -17,6 +17,14 @@
 /* Rows that are asked for before they are read. */
 #define HEAD_AHEAD 8
 
+/* A value of a key, and how many of them, or of a query, products take at once. */
+#ifdef HEAD_KEY_PAIRS
+typedef int16_t HeadKey;
+#else
+typedef int8_t HeadKey;
+#endif
+#define HEAD_PER_WORD (4 / sizeof (HeadKey))
+
 /* What is in a packed head, in an order of the level's own. */
 typedef struct
 {
@@ -25,7 +33,7 @@ typedef struct
   float *k_mean;    /* [dim] */
   float *v_scale;   /* [dim] */
   float *v_mean;    /* [dim] */
-  int8_t *keys;     /* [n_keys][padded_dim] */
+  HeadKey *keys;    /* [n_keys][padded_dim] */
   void *values;
   size_t dim, padded_dim;
 } HeadArrays;
@@ -72,10 +80,20 @@ head_look_at_columns (HeadColumns *columns, const float *x, size_t stride, size_
 }
 
 static void
+head_store_key (HeadKey *restrict key, const int8_t *restrict rounded, size_t n)
+{
+  size_t d;
+
+  for (d = 0; d < n; d++)
+    key[d] = rounded[d];
+}
+
+static void
 head_pack_keys (const HeadArrays *arrays, const VlmHead *head)
 {
   const size_t dim = head->head_dim;
   float row[HEAD_MAX_DIM];
+  int8_t rounded[HEAD_MAX_DIM];
   HeadColumns columns;
   int32_t sum;
   size_t j, d;
@@ -87,8 +105,8 @@ head_pack_keys (const HeadArrays *arrays, const VlmHead *head)
 
     for (d = 0; d < dim; d += VF_LANES)
       vf_store (row + d, vf_sub (load_rest (k, d, dim), vf_load (columns.mean + d)));
-    simd_quantise_i8 (
-        arrays->keys + j * arrays->padded_dim, arrays->k_scale + j, &sum, row, dim, HEAD_MAX_DIM);
+    simd_quantise_i8 (rounded, arrays->k_scale + j, &sum, row, dim, HEAD_MAX_DIM);
+    head_store_key (arrays->keys + j * arrays->padded_dim, rounded, vlm_padded_k (dim));
     if (HEAD_BIAS != 0)
       arrays->k_start[j] = -HEAD_BIAS * sum;
   }

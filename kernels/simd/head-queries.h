@@ -17,11 +17,11 @@ typedef int32_t HeadWords[HEAD_COLUMNS];
 
 typedef struct
 {
-  HeadWords q[HEAD_MAX_DIM / 4]; /* four values of d in each word, plus HEAD_BIAS */
+  HeadWords q[HEAD_MAX_DIM / HEAD_PER_WORD]; /* values of d, plus HEAD_BIAS */
   HeadRow q_scale;
   HeadRow scores[HEAD_BUFFERS][HEAD_BLOCK]; /* of as many blocks as are in work at once */
-  HeadWords p[HEAD_BLOCK / 2]; /* weights, two keys in each word or what the level wants */
-  HeadRow out[HEAD_MAX_DIM];   /* sum of p * value, before the scales of the values */
+  HeadWords p[HEAD_BLOCK / 4 * 3];          /* weights, in the order that the level wants */
+  HeadRow out[HEAD_MAX_DIM];                /* sum of p * value, before the scales of the values */
   HeadRow max, sum;
   HeadRow most;         /* the largest score of the block */
   HeadRow older, newer; /* what earlier sums, and those of the block, are multiplied by */
@@ -30,19 +30,36 @@ typedef struct
   HeadRow total[HEAD_MAX_DIM], total_max, total_sum;
 } __attribute__ ((aligned (64))) HeadTile;
 
-/* size * 2^x for x <= 0; size is a power of two */
+/* size * 2^x for x <= 0; size is a power of two, and not below 1 */
 vlm_always_inline vf
 head_exp2 (vf x, float size)
 {
-  vf n, r, y;
+  vf r, y;
+  vi n;
 
   x = vf_max (x, vf_set1 (-126));
-  n = vf_round (x);
-  r = vf_sub (x, n);
+  n = vi_from_vf (x);
+  r = vf_sub (x, vi_to_vf (n));
   y = vf_fma (vf_set1 (HEAD_EXP2_3 * size), r, vf_set1 (HEAD_EXP2_2 * size));
   y = vf_fma (y, r, vf_set1 (HEAD_EXP2_1 * size));
   y = vf_fma (y, r, vf_set1 (size));
-  return vf_scale2 (y, n);
+  /* Where n is -126, r is not below zero, and y not below size. */
+  return vi_scale2 (y, n);
+}
+
+vlm_always_inline vi
+head_load_words (const int32_t *words, size_t v)
+{
+  return vi_load ((const uint8_t *) words + v * sizeof (vi));
+}
+
+/* The weight of the key in row j, for the queries of vector v. */
+vlm_always_inline vi
+head_weight (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
+{
+  vf score = vf_load (tile->scores[0][j] + v * VF_LANES);
+
+  return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
 }
 
 /* Asks for what the n queries from number first on read and write, or for those of them there are. */
@@ -70,28 +87,38 @@ head_clear (HeadRow *out, HeadRow max, HeadRow sum, size_t dim)
   }
 }
 
+/* HEAD_PER_WORD values of a query. */
+vlm_always_inline int32_t
+head_word (const int8_t *q)
+{
+  int32_t word;
+
+  if (HEAD_PER_WORD == 2)
+    return (int32_t) ((uint16_t) q[0] | (uint32_t) q[1] << 16);
+  memcpy (&word, q, 4);
+  return word ^ (int32_t) (HEAD_BIAS * 0x01010101u);
+}
+
 /* Rounds n queries; the columns after them are as the first. */
 static void
 head_begin (
     HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t first, size_t n)
 {
   const vf factor = vf_set1 (args->scale * HEAD_LOG2_E);
-  const size_t words = arrays->padded_dim / 4;
+  const size_t words = arrays->padded_dim / HEAD_PER_WORD;
   size_t i, d;
 
   for (i = 0; i < HEAD_COLUMNS; i++) {
     const float *q = args->q + (first + (i < n ? i : 0)) * args->q_stride;
     int8_t rounded[HEAD_MAX_DIM] = { 0 };
     float row[HEAD_MAX_DIM];
-    int32_t sum, word;
+    int32_t sum;
 
     for (d = 0; d < args->head_dim; d += VF_LANES)
       store_rest (row, vf_mul (load_rest (q, d, args->head_dim), factor), d, args->head_dim);
     simd_quantise_i8 (rounded, tile->q_scale + i, &sum, row, args->head_dim, HEAD_MAX_DIM);
-    for (d = 0; d < words; d++) {
-      memcpy (&word, rounded + 4 * d, 4);
-      tile->q[d][i] = word ^ (int32_t) (HEAD_BIAS * 0x01010101u);
-    }
+    for (d = 0; d < words; d++)
+      tile->q[d][i] = head_word (rounded + HEAD_PER_WORD * d);
     for (d = 0; args->max != NULL && d < args->head_dim; d++)
       tile->query[d][i] = row[d];
   }

@@ -6,7 +6,8 @@
  * over keys never crosses lanes, and what is packed are plain rows.
  *
  * A tile of queries passes over all keys, a block at a time: scores of a block, with their maximum;
- * weights of 14 bits, two keys in a lane; sums of products with values, HEAD_ROWS values of d at once.
+ * weights of 14 bits; sums of products with values. head-pairs.h and head-digits.h have two ways of
+ * doing the last with what processors multiply.
  */
 
 #ifndef VLM_KERNELS_SIMD_HEAD_H
@@ -15,57 +16,32 @@
 #define HEAD_BIAS INT_BIAS
 #define HEAD_BUFFERS 1
 
-#include "head-queries.h"
+#ifdef HEAD_DIGITS
+#include "head-digits.h"
+#else
+#include "head-pairs.h"
+#endif
 
 static size_t
 simd_head_bytes (size_t n_keys, size_t head_dim)
 {
-  return (2 * n_keys + 3 * head_dim) * sizeof (float)
-      + (n_keys + n_keys % 2) * head_dim * sizeof (int16_t) + n_keys * vlm_padded_k (head_dim);
+  return (2 * n_keys + 3 * head_dim) * sizeof (float) + head_value_bytes (n_keys, head_dim)
+      + n_keys * vlm_padded_k (head_dim) * sizeof (HeadKey);
 }
 
-/* Values are [dim / HEAD_ROWS][ceil (n_keys / 2)][HEAD_ROWS][2], zero after the last key. */
 static HeadArrays
 head_find_arrays (const void *packed, size_t n_keys, size_t head_dim)
 {
   HeadArrays arrays = { .dim = head_dim, .padded_dim = vlm_padded_k (head_dim) };
-  int16_t *values;
 
   arrays.k_scale = (float *) packed;
   arrays.k_start = (int32_t *) (arrays.k_scale + n_keys);
   arrays.v_scale = (float *) (arrays.k_start + n_keys);
   arrays.v_mean = arrays.v_scale + head_dim;
-  arrays.values = values = (int16_t *) (arrays.v_mean + head_dim);
-  arrays.keys = (int8_t *) (values + (n_keys + n_keys % 2) * head_dim);
+  arrays.values = arrays.v_mean + head_dim;
+  arrays.keys = (HeadKey *) ((char *) arrays.values + head_value_bytes (n_keys, head_dim));
   arrays.k_mean = (float *) (arrays.keys + n_keys * arrays.padded_dim);
   return arrays;
-}
-
-static void
-head_pack_values (const HeadArrays *arrays, const VlmHead *head)
-{
-  const size_t dim = head->head_dim, n_pairs = (head->n_keys + 1) / 2;
-  float inverse[HEAD_MAX_DIM] = { 0 };
-  int16_t pairs[HEAD_MAX_DIM][2];
-  HeadColumns columns;
-  size_t j, d;
-
-  head_look_at_columns (&columns, head->v, head->v_stride, head->n_keys, dim);
-  head_scale_values (arrays, inverse, &columns);
-  for (j = 0; j < n_pairs; j++) {
-    const float *row = head->v + 2 * j * head->v_stride;
-
-    for (d = 0; d < dim; d += VF_LANES) {
-      vi even = head_round_values (row, columns.mean, inverse, d, dim), odd = vi_set1 (0);
-
-      if (2 * j + 1 < head->n_keys)
-        odd = head_round_values (row + head->v_stride, columns.mean, inverse, d, dim);
-      vi_store_pairs (pairs[d], even, odd);
-    }
-    for (d = 0; d < dim; d += HEAD_ROWS)
-      memcpy ((int16_t *) arrays->values + 2 * (d * n_pairs + j * HEAD_ROWS), pairs[d],
-          HEAD_ROWS * sizeof pairs[0]);
-  }
 }
 
 static void
@@ -79,21 +55,48 @@ simd_pack_head (void *packed, const VlmHead *head)
 
 typedef vi HeadSums[HEAD_ROWS][HEAD_VECTORS];
 
-vlm_always_inline vi
-head_load_words (const int32_t *words, size_t v)
+/* VLM_K_STEP values of a key are as many words. */
+#define HEAD_LANES ((int) (VLM_K_STEP / HEAD_PER_WORD))
+
+#ifdef HEAD_KEY_PAIRS
+typedef const int16_t *HeadStep;
+
+vlm_always_inline HeadStep
+head_load_step (const HeadKey *key)
 {
-  return vi_load ((const uint8_t *) words + v * sizeof (vi));
+  return key;
 }
+
+vlm_always_inline vi
+head_dot (vi sum, vi q, HeadStep key, int lane)
+{
+  return vi_dot_pair (sum, q, key + 2 * lane);
+}
+#else
+typedef va HeadStep;
+
+vlm_always_inline HeadStep
+head_load_step (const HeadKey *key)
+{
+  return va_load (key);
+}
+
+vlm_always_inline vi
+head_dot (vi sum, vi q, HeadStep key, int lane)
+{
+  return vi_dot (sum, q, key, lane);
+}
+#endif
 
 /* Scores of rows keys from key number first on, of which row first_row of the block is the first. */
 vlm_always_inline void
 head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row, size_t rows)
 {
   const size_t dim = arrays->padded_dim;
-  const int8_t *keys = arrays->keys + first * dim;
+  const HeadKey *keys = arrays->keys + first * dim;
   HeadSums sum;
   vi q[HEAD_VECTORS];
-  va x[HEAD_ROWS];
+  HeadStep x[HEAD_ROWS];
   size_t r, v, d;
   int lane;
 
@@ -101,23 +104,23 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
     for (v = 0; v < HEAD_VECTORS; v++)
-      sum[r][v] = vi_set1 (arrays->k_start[first + r]);
+      sum[r][v] = vi_set1 (HEAD_BIAS != 0 ? arrays->k_start[first + r] : 0);
   }
 
   for (d = 0; d < dim; d += VLM_K_STEP) {
     VLM_UNROLL
     for (r = 0; r < rows; r++)
-      x[r] = va_load (keys + r * dim + d);
+      x[r] = head_load_step (keys + r * dim + d);
     VLM_UNROLL
-    for (lane = 0; lane < 4; lane++) {
+    for (lane = 0; lane < HEAD_LANES; lane++) {
       VLM_UNROLL
       for (v = 0; v < HEAD_VECTORS; v++)
-        q[v] = head_load_words (tile->q[d / 4 + (size_t) lane], v);
+        q[v] = head_load_words (tile->q[d / HEAD_PER_WORD + (size_t) lane], v);
       VLM_UNROLL
       for (r = 0; r < rows; r++) {
         VLM_UNROLL
         for (v = 0; v < HEAD_VECTORS; v++)
-          sum[r][v] = vi_dot (sum[r][v], q[v], x[r], lane);
+          sum[r][v] = head_dot (sum[r][v], q[v], x[r], lane);
       }
       VLM_KEEP_ORDER ();
     }
@@ -138,48 +141,6 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
   }
 }
 
-/* out = out * older + sum * newer for HEAD_ROWS values of d from d on, whose first pair is given */
-static __attribute__ ((noinline)) void
-head_value_tile (HeadTile *tile, const int16_t *values, size_t n_pairs, size_t d)
-{
-  HeadSums sum;
-  vi p[HEAD_VECTORS];
-  size_t r, v, j;
-
-  VLM_UNROLL
-  for (r = 0; r < HEAD_ROWS; r++) {
-    VLM_UNROLL
-    for (v = 0; v < HEAD_VECTORS; v++)
-      sum[r][v] = vi_set1 (0);
-  }
-
-  for (j = 0; j < n_pairs; j++) {
-    VLM_UNROLL
-    for (v = 0; v < HEAD_VECTORS; v++)
-      p[v] = head_load_words (tile->p[j], v);
-    VLM_UNROLL
-    for (r = 0; r < HEAD_ROWS; r++) {
-      VLM_UNROLL
-      for (v = 0; v < HEAD_VECTORS; v++)
-        sum[r][v] = vi_dot_pair (sum[r][v], p[v], values + 2 * r);
-    }
-    values += 2 * HEAD_ROWS;
-    VLM_KEEP_ORDER ();
-  }
-
-  VLM_UNROLL
-  for (v = 0; v < HEAD_VECTORS; v++) {
-    vf older = vf_load (tile->older + v * VF_LANES), newer = vf_load (tile->newer + v * VF_LANES);
-
-    VLM_UNROLL
-    for (r = 0; r < HEAD_ROWS; r++) {
-      float *out = tile->out[d + r] + v * VF_LANES;
-
-      vf_store (out, vf_fma (vf_load (out), older, vf_mul (vi_to_vf (sum[r][v]), newer)));
-    }
-  }
-}
-
 static __attribute__ ((noinline)) void
 head_score_tile_all (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first_row)
 {
@@ -192,34 +153,14 @@ head_score_tile_one (HeadTile *tile, const HeadArrays *arrays, size_t first, siz
   head_score (tile, arrays, first, first_row, 1);
 }
 
-/* The weight of the key in row j, for the queries of vector v. */
-vlm_always_inline vi
-head_weight (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
-{
-  vf score = vf_load (tile->scores[0][j] + v * VF_LANES);
-
-  return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
-}
-
 /* Makes weights of the n scores of a block. */
 vlm_always_inline void
 head_soften (HeadTile *tile, size_t n, size_t v)
 {
-  static const int16_t ones[2] = { 1, 1 };
   const size_t at = v * VF_LANES;
   const vf q_scale = vf_load (tile->q_scale + at), most = vf_load (tile->most + at);
   vf before = vf_load (tile->max + at), max = vf_max (before, most), older, newer;
-  vi sum = vi_set1 (0);
-  size_t j;
-
-  for (j = 0; j < n; j += 2) {
-    vi p = head_weight (tile, j, v, most, q_scale);
-    vi next = j + 1 < n ? head_weight (tile, j + 1, v, most, q_scale) : vi_set1 (0);
-
-    p = vi_pair (p, next);
-    sum = vi_dot_pair (sum, p, ones);
-    vi_store ((uint8_t *) tile->p[j / 2] + v * sizeof (vi), p);
-  }
+  vi sum = head_weigh (tile, n, v, most, q_scale);
 
   older = head_exp2 (vf_mul (vf_sub (before, max), q_scale), 1);
   newer = head_exp2 (vf_mul (vf_sub (most, max), q_scale), 1);
@@ -234,9 +175,7 @@ head_soften (HeadTile *tile, size_t n, size_t v)
 static void
 head_absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, size_t n_keys)
 {
-  const size_t n_pairs = (n_keys + 1) / 2;
-  const int16_t *values = (const int16_t *) arrays->values + first * HEAD_ROWS;
-  size_t j, d, v;
+  size_t j, v;
 
   for (v = 0; v < HEAD_VECTORS; v++)
     vf_store (tile->most + v * VF_LANES, vf_set1 (HEAD_NO_MAX));
@@ -247,9 +186,7 @@ head_absorb (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n, s
 
   for (v = 0; v < HEAD_VECTORS; v++)
     head_soften (tile, n, v);
-
-  for (d = 0; d < arrays->dim; d += HEAD_ROWS)
-    head_value_tile (tile, values + 2 * d * n_pairs, (n + 1) / 2, d);
+  head_add_values (tile, arrays, first, n, n_keys);
 }
 
 /* Takes all keys of a head into the tile, whose last query is before number end. */

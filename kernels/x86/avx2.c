@@ -6,6 +6,7 @@
 #include "kernels/simd/activations.h"
 #include "kernels/simd/attention.h"
 #include "kernels/simd/elementwise.h"
+#include "kernels/simd/head.h"
 #include "kernels/simd/int-lanes.h"
 #include "kernels/simd/integer.h"
 #include "kernels/simd/matmul.h"
@@ -22,6 +23,7 @@ vlm_kernels_fill_avx2 (VlmKernels *kernels)
   kernels->quantise_i8 = simd_quantise_i8;
   int_fill (kernels);
   kernels->attention = simd_attention;
+  head_fill (kernels);
   kernels->rms_norm = simd_rms_norm;
   kernels->layer_norm = simd_layer_norm;
   kernels->gelu_tanh = simd_gelu_tanh;

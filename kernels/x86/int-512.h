@@ -51,6 +51,14 @@ vi_from_vf (vf x)
   return _mm512_cvtps_epi32 (x);
 }
 
+/* x 2^e, neither being zero, subnormal or beyond the largest number. */
+vlm_always_inline vf
+vi_scale2 (vf x, vi e)
+{
+  return _mm512_castsi512_ps (
+      _mm512_add_epi32 (_mm512_castps_si512 (x), _mm512_slli_epi32 (e, 23)));
+}
+
 /* Lanes of low + 2^16 high, of numbers of 15 bits without a sign. */
 vlm_always_inline vi
 vi_pair (vi low, vi high)
@@ -107,11 +115,18 @@ vi_maddubs (vi a, vi b)
   return _mm512_maddubs_epi16 (a, b);
 }
 
+/* Products of numbers of 16 bits, added up in pairs. */
+vlm_always_inline vi
+vi_madd (vi a, vi b)
+{
+  return _mm512_madd_epi16 (a, b);
+}
+
 /* Pairs of 16 bits, added up. */
 vlm_always_inline vi
 vi_add_up_pairs (vi pairs)
 {
-  return _mm512_madd_epi16 (pairs, _mm512_set1_epi16 (1));
+  return vi_madd (pairs, _mm512_set1_epi16 (1));
 }
 
 vlm_always_inline vi

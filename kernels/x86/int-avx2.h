@@ -13,6 +13,10 @@
 #define INT_ROWS 4
 #define INT_VECTORS 2
 
+/* Registers: 8 sums, 2 queries or weights, the rest for broadcasts and products. */
+#define HEAD_ROWS 4
+#define HEAD_VECTORS 2
+
 /* Activations are made ready for a tile and all columns of the panel, which is therefore wide. */
 #define INT_PANEL 64
 

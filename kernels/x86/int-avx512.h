@@ -12,6 +12,10 @@
 #define INT_ROWS 6
 #define INT_VECTORS 2
 
+/* Registers: 16 sums, 2 queries or weights, the rest for broadcasts and products. */
+#define HEAD_ROWS 8
+#define HEAD_VECTORS 2
+
 #define INT_BIAS 0
 
 /* Sums of two products. |w| is unsigned; 2 * 128 * 127 fits because activations are never -128. */

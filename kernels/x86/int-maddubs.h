@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Steps of small weights for instructions that add up products of bytes in 16 bits (maddubs).
- * Included after int-256.h or int-512.h. */
+/* For levels without VNNI: steps of small weights, whose products of bytes are added up in 16 bits
+ * (maddubs), and attention in pairs of 16 bits. Included after int-256.h or int-512.h. */
 
 #ifndef VLM_KERNELS_INT_MADDUBS_H
 #define VLM_KERNELS_INT_MADDUBS_H
@@ -44,6 +44,20 @@ vi_step_small (vi sum, const vi *w, va x, size_t n_pairs)
     sum = vi_add_pairs (sum, pairs);
   }
 
+  return sum;
+}
+
+/* Of bytes 16 bits hold no sum of two products, one factor having no sign. */
+#define HEAD_KEY_PAIRS
+
+/* Adds the products of both halves of each lane of pairs and of the two numbers. Not the intrinsic:
+ * with it gcc 12 moves sums between registers. */
+vlm_always_inline vi
+vi_dot_pair (vi sum, vi pairs, const int16_t *two)
+{
+  __asm__("vpaddd %1, %0, %0"
+          : "+v"(sum)
+          : "v"(vi_madd (pairs, vi_broadcast ((const int8_t *) two))));
   return sum;
 }
 

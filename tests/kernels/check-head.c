@@ -43,6 +43,8 @@ typedef enum
   FAR,     /* all keys and values lie far from zero */
   NOTHING, /* zeros */
   RISING,  /* every block has a larger score than those before */
+  LARGEST, /* queries and keys round to the largest numbers there are */
+  FULL,    /* all weights and values of a block are the largest there are, so are their sums */
   N_KINDS
 } Kind;
 
@@ -90,9 +92,35 @@ random_key (const Case *c, size_t j, size_t d)
       return 0;
     case RISING:
       return (float) (x * 0.1 + (double) j / 64);
+    case LARGEST:
+      return j % 2 == 0 ? 1 : -1;
+    case FULL:
+      return 1;
     default:
       return (float) x;
   }
+}
+
+static float
+random_query (const Case *c, size_t i, size_t d)
+{
+  const int is_positive = c->kind == PEAKY || c->kind == SINK || c->kind == RISING;
+
+  if (c->kind == NOTHING && i % 2 == 0)
+    return 0;
+  if (c->kind == LARGEST)
+    return check_below (4) == 0 ? -1 : 1;
+  return (float) (check_uniform (is_positive ? 0.5 : -1, 1) * channel_size (c->kind, d));
+}
+
+static float
+random_value (const Case *c, size_t j, size_t d)
+{
+  if (c->kind == NOTHING)
+    return 0;
+  if (c->kind == FULL)
+    return j / BLOCK % 2 == d % 2 ? 1 : -1;
+  return (float) (check_uniform (-2, 2) * channel_size (c->kind, d) + (c->kind == FAR ? 50 : 0));
 }
 
 static void
@@ -111,19 +139,13 @@ fill (Case *c)
   v = check_slot (SLOT_V, ((c->head.n_keys - 1) * c->head.v_stride + dim) * sizeof (float));
 
   for (i = 0; i < c->args.n_queries; i++) {
-    int is_positive = c->kind == PEAKY || c->kind == SINK || c->kind == RISING;
-
     for (d = 0; d < dim; d++)
-      q[i * c->args.q_stride + d] = c->kind == NOTHING && i % 2 == 0
-          ? 0
-          : (float) (check_uniform (is_positive ? 0.5 : -1, 1) * channel_size (c->kind, d));
+      q[i * c->args.q_stride + d] = random_query (c, i, d);
   }
   for (i = 0; i < c->head.n_keys; i++) {
     for (d = 0; d < dim; d++) {
       k[i * c->head.k_stride + d] = random_key (c, i, d);
-      v[i * c->head.v_stride + d] = c->kind == NOTHING
-          ? 0
-          : (float) (check_uniform (-2, 2) * channel_size (c->kind, d) + (c->kind == FAR ? 50 : 0));
+      v[i * c->head.v_stride + d] = random_value (c, i, d);
     }
   }
   c->args.q = q;
@@ -461,6 +483,14 @@ check_attend_head (const VlmKernels *kernels)
   for (i = 8; i <= 256; i += 8) {
     Case c = { .head = { .head_dim = i, .n_keys = 135 },
       .args = { .n_queries = 17, .scale = 0.5f / sqrtf ((float) i) } };
+
+    check_case (kernels, &c);
+  }
+  for (i = 0; i < 16; i++) {
+    /* Two whole blocks, whose values have a mean of zero. */
+    Case c = { .head = { .head_dim = dims[i % 8], .n_keys = 2 * BLOCK },
+      .args = { .n_queries = 1 + check_below (20), .scale = scales[check_below (5)] },
+      .kind = i < 8 ? LARGEST : FULL };
 
     check_case (kernels, &c);
   }

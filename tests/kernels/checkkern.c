@@ -209,6 +209,9 @@ check_levels (void)
           "the table of %s is named %s", name, kernels.name);
       check_expect (kernels.panel % 16 == 0 && kernels.panel > 0 && kernels.panel <= VLM_MAX_PANEL,
           "%s: panel %zu", name, kernels.panel);
+      check_expect ((kernels.head_form != VLM_HEAD_NONE)
+              == (i >= (int) VLM_CPU_AVX2 && i != (int) VLM_CPU_NEON),
+          "%s: packed heads are of form %d", name, (int) kernels.head_form);
       check_expect (kernels.int_panel > 0 && kernels.int_panel <= VLM_MAX_INT_PANEL,
           "%s: integer panel %zu", name, kernels.int_panel);
     }

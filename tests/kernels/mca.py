@@ -27,13 +27,15 @@ from check_spills import MULTIPLY, TARGET, functions, inner_loops
 
 SHARE = 0.85
 ROUNDS = 1000
-TILE = re.compile(r'^(\w+)_tile_(\d+)$')
+TILE = re.compile(r'^(\w+)_tile_(\d+|all)$')
 
 WEIGHTS = {
     'int8_row': '8 bits, a scale a row',
     'int8_groups': '8 bits, groups',
     'int4_groups': '4 bits, groups',
     'bytes': 'any, made bytes before',
+    'head_score': 'attention, keys',
+    'head_value': 'attention, values',
 }
 
 # What the front end hands on in a cycle, in instructions. llvm-mca counts micro-operations there.
@@ -84,7 +86,7 @@ def product_loops(body):
 
 
 def tiles(objdump, path):
-    """Yields kind, rows and inner loop of each tile of weights; of several loops the one without
+    """Yields kind, rows and inner loop of each tile of integers; of several loops the one without
     prefetches."""
     for name, body in functions(objdump, path):
         tile = TILE.match(name)
@@ -93,18 +95,19 @@ def tiles(objdump, path):
         loops = product_loops(body)
         if not loops:
             sys.exit('%s: %s has no loop with products' % (path, name))
-        yield tile.group(1), int(tile.group(2)), loops[0]
+        yield tile.group(1), tile.group(2), loops[0]
 
 
 def results(objdump, llvm_mca, paths):
     """Yields multiplication, kind, rows, whether there are no tiles with more, core and result."""
     for path in paths:
         found = list(tiles(objdump, path))
-        most = max((rows for _, rows, _ in found), default=0)
+        most = max((int(rows) for _, rows, _ in found if rows != 'all'), default=0)
         for kind, rows, loop in found:
             mnemonic = next(i[1] for i in loop if MULTIPLY.match(i[1]))
             for core in CORES[mnemonic]:
-                yield mnemonic, kind, rows, rows == most, core, analyse(llvm_mca, loop, core)
+                is_whole = rows in ('all', str(most))
+                yield mnemonic, kind, rows, is_whole, core, analyse(llvm_mca, loop, core)
 
 
 def print_line(*columns):
