@@ -27,7 +27,9 @@ MOST_DISTANT = 1e-3  # relative, of the floats' features from the engine's
 
 
 class Onnx:
-    """A graph of ONNX Runtime."""
+    """A graph of ONNX Runtime, which does not tell its kernels."""
+
+    kernels = None
 
     def __init__(self, path, threads, _):
         import onnx
@@ -60,6 +62,8 @@ class OpenVino:
             "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision,
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": group})
         self.threads = compiled.get_property("INFERENCE_NUM_THREADS")
+        self.kernels = sorted({facts["primitiveType"].astype(str) for op in compiled.get_runtime_model().get_ops()
+                               if (facts := op.get_rt_info())["layerType"].astype(str) == "FullyConnected"})
         self.request = compiled.create_infer_request()
         self.names = [op.get_friendly_name() for op in model.get_ops()]
         self.weight_bytes = os.path.getsize(path.removesuffix(".xml") + ".bin")
@@ -85,7 +89,8 @@ class Job:
         else:
             shape.update(text_width=values.shape[2])
         self.facts = {"stage": stage, "name": name, "shape": shape, "parts": "all" if side == "vision" else
-                      "linear layers only", "token_bytes": graph.weight_bytes if stage == "decode" else None}
+                      "linear layers only", "token_bytes": graph.weight_bytes if stage == "decode" else None,
+                      "kernels": graph.kernels}
 
     def measure(self):
         """Seconds of one repeat; one that does not count goes ahead."""
