@@ -27,9 +27,7 @@ MOST_DISTANT = 1e-3  # relative, of the floats' features from the engine's
 
 
 class Onnx:
-    """A graph of ONNX Runtime, which does not tell its kernels."""
-
-    kernels = None
+    """A graph of ONNX Runtime."""
 
     def __init__(self, path, threads, _):
         import onnx
@@ -48,6 +46,10 @@ class Onnx:
     def infer(self, values):
         return self.session.run(None, {"x": values})[0]
 
+    def kernels(self):
+        """It does not tell."""
+        return None
+
 
 class OpenVino:
     """A graph of OpenVINO with activations rounded in groups, or all in bf16."""
@@ -62,8 +64,6 @@ class OpenVino:
             "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision,
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": group})
         self.threads = compiled.get_property("INFERENCE_NUM_THREADS")
-        self.kernels = sorted({facts["primitiveType"].astype(str) for op in compiled.get_runtime_model().get_ops()
-                               if (facts := op.get_rt_info())["layerType"].astype(str) == "FullyConnected"})
         self.request = compiled.create_infer_request()
         self.names = [op.get_friendly_name() for op in model.get_ops()]
         self.weight_bytes = os.path.getsize(path.removesuffix(".xml") + ".bin")
@@ -73,6 +73,12 @@ class OpenVino:
     def infer(self, values):
         self.request.infer({0: values})
         return self.request.get_output_tensor(0).data
+
+    def kernels(self):
+        """Those of the linear layers in the last run; before it, a shape may be open, and they with it."""
+        graph = self.request.get_compiled_model().get_runtime_model()
+        return sorted({facts["primitiveType"].astype(str) for op in graph.get_ops()
+                       if (facts := op.get_rt_info())["layerType"].astype(str) == "FullyConnected"})
 
 
 class Job:
@@ -90,7 +96,7 @@ class Job:
             shape.update(text_width=values.shape[2])
         self.facts = {"stage": stage, "name": name, "shape": shape, "parts": "all" if side == "vision" else
                       "linear layers only", "token_bytes": graph.weight_bytes if stage == "decode" else None,
-                      "kernels": graph.kernels}
+                      "kernels": graph.kernels()}
 
     def measure(self):
         """Seconds of one repeat; one that does not count goes ahead."""
