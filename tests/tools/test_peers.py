@@ -265,15 +265,19 @@ class Cpuid(Compiled):
         self.assertNotEqual(os.stat(peers_cpuid.copy(source, copy)).st_ino, first)
 
     def test_package(self):
-        """A package goes before that of the same name, as it is but for its libraries."""
+        """A package goes before that of the same name, as it is but for its libraries; of one that does not ask, that
+        is told each time."""
         for name in ("old", "new"):
             os.makedirs(self.path(name))
         os.mkdir(self.path("old", "asking"))
         with open(self.path("old", "asking", "__init__.py"), "w", encoding="utf-8") as f:
             f.write("print(__file__)")
         os.rename(self.compile(ASKING), self.path("old", "asking", "library.so"))
-        with mock.patch.dict(os.environ, PYTHONPATH=self.path("old")):
-            peers_cpuid.copy_packages(sys.executable, ["asking"], self.path("new"))
+        os.mkdir(self.path("old", "silent"))
+        with mock.patch.dict(os.environ, PYTHONPATH=self.path("old"), PYTHONDONTWRITEBYTECODE="1"):
+            for _ in range(2):
+                changed = peers_cpuid.copy_packages(sys.executable, ["asking", "silent"], self.path("new"))
+                self.assertEqual(changed, ["asking"])
         out, _ = run(sys.executable, "-c", "import asking",
                      env={"PYTHONPATH": self.path("new"), "PYTHONDONTWRITEBYTECODE": "1"})
         self.assertEqual(out.decode().strip(), self.path("new", "asking", "__init__.py"))

@@ -4,6 +4,7 @@
 In place of each CPUID they have UD1, which no processor executes and no compiler emits; both are two bytes long.
 """
 
+import filecmp
 import os
 import re
 import shutil
@@ -68,9 +69,19 @@ def copy(source, target):
     return target
 
 
+def files_of(folder):
+    return [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+
+
 def copy_packages(python, names, folder):
-    """Copies packages of a Python; folder is then what goes before its own."""
+    """Copies packages of a Python; folder is then what goes before its own. Those in which a CPUID was replaced."""
+    changed = []
     for name in names:
         out = subprocess.run([python, "-c", "import importlib.util, sys; print(importlib.util.find_spec(sys.argv[1])."
                               "submodule_search_locations[0])", name], check=True, stdout=subprocess.PIPE, text=True)
-        shutil.copytree(out.stdout.strip(), os.path.join(folder, name), copy_function=copy, dirs_exist_ok=True)
+        source, target = out.stdout.strip(), os.path.join(folder, name)
+        shutil.copytree(source, target, copy_function=copy, dirs_exist_ok=True)
+        if not all(filecmp.cmp(path, os.path.join(target, os.path.relpath(path, source)), shallow=False)
+                   for path in files_of(source)):
+            changed.append(name)
+    return changed

@@ -77,7 +77,9 @@ def hold(level, folder, python, bench):
         command = prefix(level, folder)
     else:
         copies = os.path.join(folder, "copies")
-        peers_cpuid.copy_packages(python, PACKAGES, copies)
+        missing = set(PACKAGES).difference(peers_cpuid.copy_packages(python, PACKAGES, copies))
+        if missing:
+            raise NoLevel("%s: no CPUID found in %s" % (level, ", ".join(sorted(missing))))
         command = prefix(level, folder, copies)
         bench = peers_cpuid.copy(bench, os.path.join(copies, "vlm-bench"))
     check(level, command, bench)
