@@ -31,10 +31,10 @@ def loaded(data):
 def addresses(path):
     """Of each CPUID. The two bytes alone would also be found in data and within other instructions."""
     with subprocess.Popen(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE) as process:
-        found = [int(match.group(1), 16) for line in process.stdout if b"cpuid" in line and (match := FOUND.match(line))]
+        lines = [line for line in process.stdout if b"cpuid" in line]
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, process.args)
-    return found
+    return [int(match.group(1), 16) for match in map(FOUND.match, lines) if match]
 
 
 def replace(path):
