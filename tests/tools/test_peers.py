@@ -11,12 +11,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from toolkit import ToolTest, main, run
 
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "bench")
 sys.path.insert(0, BENCH)
 
+import peers_cpuid  # noqa: E402
 import peers_levels  # noqa: E402
 import peers_measure  # noqa: E402
 import peers_table  # noqa: E402
@@ -40,6 +42,13 @@ def recorded(stage, **changed):
 
 
 class Table(unittest.TestCase):
+    def test_runs(self):
+        records = recorded("vision")
+        records[2]["kernels"] = ["one", "other"]
+        self.assertEqual(peers_table.raw_lines(records)[1:], [
+            "vision | vlmcaption, Q4_0 | 1000.00 200.00 400.00 1800.00 600.00 ms",
+            "vision | peer | 600.00 600.00 100.00 900.00 200.00 ms | by one, other"])
+
     def test_ratios(self):
         for stage in SHAPES:
             rows = peers_table.compare(recorded(stage))
@@ -201,44 +210,142 @@ def flags_of_processor():
         return next((line.split() for line in f if line.startswith("flags")), [])
 
 
-class Levels(ToolTest):
-    """Programs that ask the processor see no more than the level."""
+# CPUID itself, and its two bytes within another instruction, in what cannot be executed, and in data.
+ASKING = """
+#include <stdio.h>
+static const unsigned char data[] __attribute__ ((used)) = "\\x0f\\xa2 is data";
+int
+main (void)
+{
+  unsigned answer, other;
+  __asm__ volatile ("mov $0xa20fa20f, %1; mov $7, %%eax; xor %%ecx, %%ecx; cpuid"
+      : "=b"(answer), "=d"(other) : : "eax", "ecx");
+  printf ("%d", answer >> 16 & 1);
+  return 0;
+}
+"""
+
+
+class Compiled(ToolTest):
+    def setUp(self):
+        super().setUp()
+        if platform.machine() != "x86_64":
+            self.skipTest("CPUID is x86-64's")
+        for name in ("cc", "objdump"):
+            if shutil.which(name) is None:
+                self.skipTest("no %s" % name)
+
+    def compile(self, source):
+        path = self.path("program")
+        run("cc", "-x", "c", "-", "-o", path, stdin=source)
+        return path
+
+
+class Cpuid(Compiled):
+    """Copies differ from what they are made of where CPUID is an instruction, and nowhere else."""
+
+    def test_one_place(self):
+        program = self.compile(ASKING)
+        copy = peers_cpuid.copy(program, self.path("copy"))
+        with open(program, "rb") as f, open(copy, "rb") as g:
+            before, after = f.read(), g.read()
+        self.assertGreaterEqual(before.count(peers_cpuid.CPUID), 4)
+        changed = [i for i, (old, new) in enumerate(zip(before, after)) if old != new]
+        self.assertEqual(len(before), len(after))
+        self.assertEqual(len(changed), 1)
+        self.assertEqual(before[changed[0] - 1:changed[0] + 1], peers_cpuid.CPUID)
+        self.assertEqual(after[changed[0] - 1:changed[0] + 1], peers_cpuid.UD1)
+        # Without the library that answers, the copy ends there.
+        self.assertEqual(subprocess.run([copy]).returncode, -signal.SIGILL)
+
+    def test_made_once(self):
+        source, copy = self.compile(ASKING), self.path("copy")
+        first = os.stat(peers_cpuid.copy(source, copy)).st_ino
+        self.assertEqual(os.stat(peers_cpuid.copy(source, copy)).st_ino, first)
+        os.utime(source, (1, 1))
+        self.assertNotEqual(os.stat(peers_cpuid.copy(source, copy)).st_ino, first)
+
+    def test_package(self):
+        """A package goes before that of the same name, as it is but for its libraries; of one that does not ask, that
+        is told each time."""
+        for name in ("old", "new"):
+            os.makedirs(self.path(name))
+        os.mkdir(self.path("old", "asking"))
+        with open(self.path("old", "asking", "__init__.py"), "w", encoding="utf-8") as f:
+            f.write("print(__file__)")
+        os.rename(self.compile(ASKING), self.path("old", "asking", "library.so"))
+        os.mkdir(self.path("old", "silent"))
+        with mock.patch.dict(os.environ, PYTHONPATH=self.path("old"), PYTHONDONTWRITEBYTECODE="1"):
+            for _ in range(2):
+                changed = peers_cpuid.copy_packages(sys.executable, ["asking", "silent"], self.path("new"))
+                self.assertEqual(changed, ["asking"])
+        out, _ = run(sys.executable, "-c", "import asking",
+                     env={"PYTHONPATH": self.path("new"), "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assertEqual(out.decode().strip(), self.path("new", "asking", "__init__.py"))
+        self.assertEqual(subprocess.run([self.path("new", "asking", "library.so")]).returncode, -signal.SIGILL)
+
+
+class Levels(Compiled):
+    """Programs that ask the processor see no more than the level: copies of them, which any processor can do."""
 
     # What a processor must have for a level to be one that something can be held to.
     FLAGS = {"avx2": "avx2", "avxvnni": "avx_vnni", "avx512": "avx512vl", "avx512vnni": "avx512_vnni"}
 
-    def setUp(self):
-        super().setUp()
-        if "cpuid_fault" not in flags_of_processor():
-            self.skipTest("this processor answers CPUID to everybody")
-        if shutil.which("cc") is None:
-            self.skipTest("no compiler")
+    def program(self, path):
+        return peers_cpuid.copy(path, self.path("copy"))
+
+    def prefix(self, level):
+        return peers_levels.prefix(level, self.scratch.name, self.scratch.name)
 
     def test_every_level(self):
-        bench = os.environ["VLM_BENCH"]
+        bench = self.program(os.environ["VLM_BENCH"])
         levels = [level for level, flag in self.FLAGS.items() if flag in flags_of_processor()]
         self.assertEqual(list(self.FLAGS), list(peers_levels.LEVELS))
         for level in levels:
-            prefix = peers_levels.prefix(level, self.scratch.name)
+            prefix = self.prefix(level)
             peers_levels.check(level, prefix, bench)
             other = next(name for name in self.FLAGS if name != level)
-            with self.assertRaisesRegex(peers_levels.NoLevel, "%s: the best level that is left is %s" % (other, level)):
+            with self.assertRaisesRegex(peers_levels.NoLevel, "%s: .* the best level .* is %s$" % (other, level)):
                 peers_levels.check(other, prefix, bench)
 
     def test_children(self):
         """What a program starts sees no more than it does."""
-        out, _ = run(*peers_levels.prefix("avx2", self.scratch.name), "sh", "-c",
-                     "%s --kernels --quick --json --level scalar -j 1; true" % os.environ["VLM_BENCH"])
+        out, _ = run(*self.prefix("avx2"), "sh", "-c", "%s --kernels --quick --json --level scalar -j 1; true" %
+                     self.program(os.environ["VLM_BENCH"]))
         self.assertEqual(json.loads(out)["machine"]["best_level"], "avx2")
 
+    def test_answer(self):
+        """Only what is hidden is taken out of an answer."""
+        program = self.program(self.compile(ASKING))
+        out, _ = run(*self.prefix("avx2"), program)
+        self.assertEqual(out, b"0")
+        if "avx512f" in flags_of_processor():
+            out, _ = run(*self.prefix("avx512"), program)
+            self.assertEqual(out, b"1")
+
     def test_other_faults_stay(self):
-        done = subprocess.run([*peers_levels.prefix("avx2", self.scratch.name), sys.executable, "-c",
-                               "import ctypes; ctypes.string_at(0)"], stderr=subprocess.PIPE)
-        self.assertEqual(done.returncode, -signal.SIGSEGV)
+        for fault, number in (("*(volatile int *) 0 = 1", signal.SIGSEGV), ("__builtin_trap ()", signal.SIGILL)):
+            program = self.program(self.compile("int main (void) { %s; return 0; }" % fault))
+            self.assertEqual(subprocess.run([*self.prefix("avx2"), program]).returncode, -number)
 
     def test_unknown_level(self):
         with self.assertRaisesRegex(peers_levels.NoLevel, "MASK_CPUID names no level"):
-            peers_levels.check("sse9", peers_levels.prefix("sse9", self.scratch.name), os.environ["VLM_BENCH"])
+            peers_levels.check("sse9", self.prefix("sse9"), os.environ["VLM_BENCH"])
+
+
+class LevelsByFaults(Levels):
+    """The same without copies, on processors that can fault CPUID."""
+
+    def setUp(self):
+        super().setUp()
+        if not peers_levels.can_fault():
+            self.skipTest("this processor answers CPUID to everybody")
+
+    def program(self, path):
+        return path
+
+    def prefix(self, level):
+        return peers_levels.prefix(level, self.scratch.name)
 
 
 class LlamaFlags(unittest.TestCase):

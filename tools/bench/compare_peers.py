@@ -59,7 +59,7 @@ def options():
                         "whatever else measures on the machine waits")
     parser.add_argument("--no-amx", action="store_true", help="keep AMX from all contestants (x86-64)")
     parser.add_argument("--level", choices=peers_levels.LEVELS, help="hold all contestants to this level of "
-                        "instructions (x86-64, processors that can fault CPUID)")
+                        "instructions (x86-64)")
     parser.add_argument("--prepare", action="store_true", help="make what is missing and stop")
     parser.add_argument("--compare", metavar="RECORDS", help="only judge and print records measured before")
     given = parser.parse_args()
@@ -217,12 +217,12 @@ def main():
     if given.no_amx:
         held_to = "AMX kept from all"
         prefix = prefix + [sys.executable, os.path.join(HERE, "peers_noamx.py")]
-    llama = given.llama or make_llama(work, python, given.level)
-    setup = peers_measure.Setup(work, os.path.abspath(given.build), llama, python, given.threads, given.tokens, prefix)
+    build = os.path.abspath(given.build)
     if given.level:
         held_to = "all held to %s" % given.level
-        setup.prefix = prefix + peers_levels.prefix(given.level, work)
-        peers_levels.check(given.level, setup.prefix, setup.tool("vlm-bench"))
+        prefix = prefix + peers_levels.hold(given.level, work, python, os.path.join(build, "tools", "vlm-bench"))
+    llama = given.llama or make_llama(work, python, given.level)
+    setup = peers_measure.Setup(work, build, llama, python, given.threads, given.tokens, prefix)
     prepare(setup)
     if given.prepare:
         return 0

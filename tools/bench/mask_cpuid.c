@@ -6,6 +6,9 @@
  *
  * Programs ask the processor with CPUID, which no system call filter can see; but Linux can make the
  * instruction fault, for each thread and those that it starts. The handler then answers in its place.
+ * Not all processors can do that. With MASK_CPUID_IN_COPIES set, only those programs and libraries are
+ * answered that have UD1 where they had CPUID (peers_cpuid.py makes such copies): an instruction that
+ * always faults, but which compilers do not use, unlike UD2, for what must never be reached.
  * What has been asked before main () and its libraries, by the C library's loader, is not hidden.
  */
 
@@ -55,6 +58,14 @@ static const Level levels[] = {
 };
 
 static const Level *level;
+static int in_copies;
+
+/* Whether CPUID faults, also here. */
+static int
+set_faulting (int faulting)
+{
+  return in_copies ? 0 : (int) syscall (SYS_arch_prctl, ARCH_SET_CPUID, !faulting);
+}
 
 static void
 answer (greg_t *registers)
@@ -62,9 +73,9 @@ answer (greg_t *registers)
   const unsigned leaf = (unsigned) registers[REG_RAX], subleaf = (unsigned) registers[REG_RCX];
   unsigned eax, ebx, ecx, edx;
 
-  syscall (SYS_arch_prctl, ARCH_SET_CPUID, 1);
+  set_faulting (0);
   __cpuid_count (leaf, subleaf, eax, ebx, ecx, edx);
-  syscall (SYS_arch_prctl, ARCH_SET_CPUID, 0);
+  set_faulting (1);
   if (leaf == 7 && subleaf == 0) {
     ebx &= ~level->ebx;
     ecx &= ~level->ecx;
@@ -79,14 +90,25 @@ answer (greg_t *registers)
   registers[REG_RDX] = edx;
 }
 
-/* Anything but a CPUID faults again, and then as it would have without this library. */
+/* Only where the instruction itself is what faulted can its bytes be read. */
+static int
+is_question (const siginfo_t *info, const void *instruction)
+{
+  static const unsigned char cpuid[2] = { 0x0f, 0xa2 }, ud1[2] = { 0x0f, 0xb9 };
+
+  if (in_copies)
+    return info->si_signo == SIGILL && memcmp (instruction, ud1, 2) == 0;
+
+  return info->si_code == SI_KERNEL && memcmp (instruction, cpuid, 2) == 0;
+}
+
+/* Anything else faults again, and then as it would have without this library. */
 static void
 on_fault (int number, siginfo_t *info, void *context)
 {
-  static const unsigned char cpuid[2] = { 0x0f, 0xa2 };
   greg_t *registers = ((ucontext_t *) context)->uc_mcontext.gregs;
 
-  if (info->si_code == SI_KERNEL && memcmp ((void *) registers[REG_RIP], cpuid, 2) == 0) {
+  if (is_question (info, (const void *) registers[REG_RIP])) {
     answer (registers);
     registers[REG_RIP] += 2;
   } else {
@@ -114,6 +136,7 @@ begin (void)
   }
   if (level == NULL)
     fail ("MASK_CPUID names no level");
-  if (sigaction (SIGSEGV, &action, NULL) != 0 || syscall (SYS_arch_prctl, ARCH_SET_CPUID, 0) != 0)
+  in_copies = getenv ("MASK_CPUID_IN_COPIES") != NULL;
+  if (sigaction (in_copies ? SIGILL : SIGSEGV, &action, NULL) != 0 || set_faulting (1) != 0)
     fail ("this processor or system cannot hide instructions (cpuid_fault in /proc/cpuinfo)");
 }

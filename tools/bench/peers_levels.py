@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Levels of instructions that all contestants can be held to (x86-64).
 
-ONNX Runtime, OpenVINO and we choose at run time, by what the processor says of itself: mask_cpuid.c makes it say less.
+ONNX Runtime, OpenVINO and we choose at run time, by what the processor says of itself: mask_cpuid.c makes it say less,
+on processors that cannot fault CPUID to copies of the two peers; we then obey VLM_CPU alone.
 llama.cpp chooses when it is built, and is built for each level.
 """
 
@@ -11,8 +12,11 @@ import shlex
 import subprocess
 import sys
 
+import peers_cpuid
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "mask_cpuid.c")
+PACKAGES = ("onnxruntime", "openvino")
 
 BASE = ("SSE42", "AVX", "AVX2", "FMA", "F16C", "BMI2")
 EXTENSIONS = ("AVX_VNNI", "AVX512", "AVX512_VBMI", "AVX512_VNNI", "AVX512_BF16", "AMX_TILE", "AMX_INT8", "AMX_BF16")
@@ -37,14 +41,22 @@ def llama_flags(level):
         "-DGGML_%s=%s" % (name, "ON" if name in LEVELS[level] else "OFF") for name in EXTENSIONS]
 
 
-def prefix(level, folder):
-    """What to put before a command that is to see no more than level; builds the library for it in folder."""
+def can_fault():
+    """Whether this processor can keep CPUID from programs."""
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        return any(line.startswith("flags") and "cpuid_fault" in line.split() for line in f)
+
+
+def prefix(level, folder, packages=None):
+    """What to put before a command that is to see no more than level; builds the library for it in folder. packages: a
+    folder of copies by peers_cpuid that go before those that Python has, where it is copies that are held to level."""
     library = os.path.join(folder, "mask_cpuid.so")
     made = library + ".part"
     subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC", "-O2", "-o", made, SOURCE],
                    check=True, stdout=sys.stderr)
     os.replace(made, library)
-    return ["env", "LD_PRELOAD=" + library, "MASK_CPUID=" + level, "VLM_CPU=" + level]
+    copies = ["MASK_CPUID_IN_COPIES=1", "PYTHONPATH=" + packages] if packages else []
+    return ["env", "LD_PRELOAD=" + library, "MASK_CPUID=" + level, "VLM_CPU=" + level, *copies]
 
 
 def check(level, command, bench):
@@ -55,4 +67,20 @@ def check(level, command, bench):
         raise NoLevel("%s: %s" % (level, out.stderr.strip()))
     best = json.loads(out.stdout)["machine"]["best_level"]
     if best != level:
-        raise NoLevel("%s: the best level that is left is %s" % (level, best))
+        raise NoLevel("%s: with what is above it hidden, the best level of this processor is %s" % (level, best))
+
+
+def hold(level, folder, python, bench):
+    """What to put before the commands of all contestants, with what that needs made in folder. python: of the peers.
+    Raises NoLevel where the level cannot be had."""
+    if can_fault():
+        command = prefix(level, folder)
+    else:
+        copies = os.path.join(folder, "copies")
+        missing = set(PACKAGES).difference(peers_cpuid.copy_packages(python, PACKAGES, copies))
+        if missing:
+            raise NoLevel("%s: no CPUID found in %s" % (level, ", ".join(sorted(missing))))
+        command = prefix(level, folder, copies)
+        bench = peers_cpuid.copy(bench, os.path.join(copies, "vlm-bench"))
+    check(level, command, bench)
+    return command

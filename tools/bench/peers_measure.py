@@ -77,7 +77,8 @@ class Ours:
         stages = {"vision": "vision", "prefill": "prefill", "decode": "token", "frame to caption": "total"}
         more = {"decode": {"token_bytes": found["token_bytes"]},
                 "frame to caption": {"peak_bytes": found["peak_bytes"]}}
-        return [(stage, self.name, shape, found[key], dict(more.get(stage, {}), file=self.file))
+        return [(stage, self.name, shape, found[key], dict(more.get(stage, {}), file=self.file,
+                                                            kernels=[found["level"]]))
                 for stage, key in stages.items()]
 
 
@@ -193,9 +194,7 @@ class Worker:
         for i, facts in enumerate(self.facts):
             self.process.stdin.write("%d\n" % i)
             self.process.stdin.flush()
-            more = {"parts": facts["parts"]}
-            if facts["token_bytes"]:
-                more["token_bytes"] = facts["token_bytes"]
+            more = {key: facts[key] for key in ("parts", "token_bytes", "kernels") if facts[key]}
             results.append((facts["stage"], facts["name"], facts["shape"], float(self.answer()), more))
         return results
 

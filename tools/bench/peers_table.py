@@ -169,6 +169,7 @@ def loads(rows):
 
 
 def raw_lines(records):
-    """Every single run, for whoever wants to judge the medians."""
-    return ["%s | %s | %s ms" % (entry["stage"], entry["name"], " ".join("%.2f" % (t * 1e3) for t in entry["runs"]))
+    """Every single run, for whoever wants to judge the medians, and by which kernels where that is told."""
+    return ["%s | %s | %s ms%s" % (entry["stage"], entry["name"], " ".join("%.2f" % (t * 1e3) for t in entry["runs"]),
+                                   " | by " + ", ".join(entry["kernels"]) if "kernels" in entry else "")
             for entry in records]

@@ -46,6 +46,10 @@ class Onnx:
     def infer(self, values):
         return self.session.run(None, {"x": values})[0]
 
+    def kernels(self):
+        """It does not tell."""
+        return None
+
 
 class OpenVino:
     """A graph of OpenVINO with activations rounded in groups, or all in bf16."""
@@ -70,6 +74,12 @@ class OpenVino:
         self.request.infer({0: values})
         return self.request.get_output_tensor(0).data
 
+    def kernels(self):
+        """Those of the linear layers in the last run; before it, a shape may be open, and they with it."""
+        graph = self.request.get_compiled_model().get_runtime_model()
+        return sorted({facts["primitiveType"].astype(str) for op in graph.get_ops()
+                       if (facts := op.get_rt_info())["layerType"].astype(str) == "FullyConnected"})
+
 
 class Job:
     """A stage of one graph: what it is, and how long it takes once."""
@@ -85,7 +95,8 @@ class Job:
         else:
             shape.update(text_width=values.shape[2])
         self.facts = {"stage": stage, "name": name, "shape": shape, "parts": "all" if side == "vision" else
-                      "linear layers only", "token_bytes": graph.weight_bytes if stage == "decode" else None}
+                      "linear layers only", "token_bytes": graph.weight_bytes if stage == "decode" else None,
+                      "kernels": graph.kernels()}
 
     def measure(self):
         """Seconds of one repeat; one that does not count goes ahead."""
