@@ -12,7 +12,9 @@
 #include "int-tiles.h"
 
 /* Rows that share a piece of the panel. */
+#ifndef INT_BLOCK_ROWS
 #define INT_BLOCK_ROWS 72
+#endif
 
 /* Makes len values ready: whole groups, or a part of one. */
 static void

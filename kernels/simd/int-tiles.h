@@ -337,6 +337,7 @@ vlm_always_inline void
 int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, size_t rows,
     const uint8_t *w, const IntOutput *output, IntValues values, int has_halves)
 {
+  const int is_streamed = first == 0 && vlm_calls_ahead ();
   IntRows x = int_rows_from (totals->sums, totals->parts, activations, first);
   size_t left = vlm_padded_k (activations->k), row = 0;
 
@@ -348,9 +349,9 @@ int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, si
       if (row < rows)
         int_expect_row (output, row++);
     } while (left == len && row < rows);
-    if (has_halves && first == 0)
+    if (has_halves && is_streamed)
       int_prefetch_scales (w);
-    int_tile_group (&x, rows, len, w, values, has_halves, first == 0);
+    int_tile_group (&x, rows, len, w, values, has_halves, is_streamed);
     x.q += len;
     x.x_scale++;
     x.x_sum++;

@@ -4,6 +4,12 @@
 
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
+
+/* Groups are over so soon at this level that beginning a tile counts: pieces and blocks are twice as
+ * large as elsewhere, and the second-level cache has what the first has not. */
+#define INT_PIECE 256
+#define INT_BLOCK_ROWS 144
+
 #include "kernels/simd/head.h"
 #include "kernels/simd/int-lanes.h"
 #include "kernels/simd/integer.h"
