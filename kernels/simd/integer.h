@@ -154,8 +154,7 @@ int_matmul_block (IntBlock *block, const VlmActivations *activations, size_t fir
   IntRow sums[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
   IntPart parts[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
   IntRoom room;
-  IntReader reader =
-      int_start_panel (&room, format, w, activations->k, first == 0 && vlm_calls_ahead ());
+  IntReader reader = int_start_panel (&room, format, w, activations->k, first == 0);
   IntPiece piece = int_piece_of (&room, format, group);
 
   block->x = int_rows_from (sums, parts, activations, first);
