@@ -30,15 +30,4 @@
 #define VLM_STREAM_BYTES 8192
 #define VLM_STREAM(address) __builtin_prefetch ((address), 0, 2)
 
-/* Zen 4 reads a panel ahead better when it is left alone: a token then takes 0.88 of the time. */
-vlm_always_inline int
-vlm_calls_ahead (void)
-{
-#ifdef __x86_64__
-  return !__builtin_cpu_is ("amd");
-#else
-  return 1;
-#endif
-}
-
 #endif

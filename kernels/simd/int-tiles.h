@@ -337,7 +337,7 @@ vlm_always_inline void
 int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, size_t rows,
     const uint8_t *w, const IntOutput *output, IntValues values, int has_halves)
 {
-  const int is_streamed = first == 0 && vlm_calls_ahead ();
+  const int is_streamed = first == 0 && INT_CALLS_AHEAD ();
   IntRows x = int_rows_from (totals->sums, totals->parts, activations, first);
   size_t left = vlm_padded_k (activations->k), row = 0;
 

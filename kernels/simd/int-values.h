@@ -17,6 +17,11 @@
 #define INT_STREAM_BYTES ((size_t) VLM_STREAM_BYTES * (INT_PANEL / INT_COLUMNS))
 #endif
 
+/* Whether tiles that take a panel as it is call for what follows; processors may do that by themselves. */
+#ifndef INT_CALLS_AHEAD
+#define INT_CALLS_AHEAD() 1
+#endif
+
 /* The columns that a tile of so many rows takes at a time, INT_COLUMNS at most. */
 #ifndef INT_TILE_COLUMNS
 #define INT_TILE_COLUMNS(rows) INT_COLUMNS
