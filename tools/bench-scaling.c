@@ -211,15 +211,16 @@ operations (const Case *c, Stage stage)
   return stage == VISION ? c->answer.vision.operations : c->answer.prefill.operations;
 }
 
-/* How many times as fast as first, run by run. */
+/* How many times as fast as first, run by run. (One of them may know some of its prompt already.) */
 static void
 judge_threads (Case *c, const Case *first, Stage stage, guint n_runs)
 {
+  const gdouble work = operations (c, stage) / operations (first, stage);
   g_autofree gdouble *ratios = g_new (gdouble, n_runs);
   guint i;
 
   for (i = 0; i < n_runs; i++)
-    ratios[i] = first->times[stage][i] / c->times[stage][i];
+    ratios[i] = work * first->times[stage][i] / c->times[stage][i];
   c->growth[stage] = bench_median (ratios, n_runs);
   c->met[stage] = c == first || c->growth[stage] >= BENCH_LEAST_SPEEDUP * c->size;
 }

@@ -356,6 +356,7 @@ class Scaling(unittest.TestCase):
             first = r if first is None or first["series"] != r["series"] else first
             if r["series"] == "threads":
                 growth = statistics.median(a / b for a, b in zip(first["samples"], r["samples"]))
+                growth *= r["operations"] / first["operations"]
                 met = growth >= 0.925 * r["size"]
             else:
                 growth = r["median"] / r["operations"] * first["operations"] / first["median"]
