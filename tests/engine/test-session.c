@@ -396,7 +396,6 @@ test_context (void)
   VlmModel *model = session_load (SESSION_TEXT_MODEL);
   VlmSession *session = vlm_session_new (model);
   VlmRequest request;
-  g_autofree gchar *prompt = NULL;
   SessionAnswer answer;
   guint context = model->config.text.max_context;
 
