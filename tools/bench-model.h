@@ -29,7 +29,7 @@ typedef struct
   gdouble token; /* seconds of one step of decoding */
   guint n_prompt_tokens, n_image_tokens;
   guint n_kept_tokens; /* in front of the prompt, not prefilled again */
-  gsize n_tokens; /* of the answer */
+  gsize n_tokens;      /* of the answer */
   BenchCost prefill, token_cost;
   /* Only when pictures were watched: */
   guint n_patches;

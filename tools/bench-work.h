@@ -18,12 +18,12 @@ typedef struct
   guint conv_past;           /* tokens before one that a convolution looks at */
   /* Of a layer with a convolution, and of one with attention from where it has looked: */
   gdouble conv_weights, conv_inputs, looked_weights, looked_inputs;
-  gdouble query_width;       /* heads times their size */
-  gdouble key_width;         /* the same of keys */
-  gdouble conv_values;       /* taps times width */
-  gdouble patch_weights;     /* of the tower's matrices, for each patch */
-  gdouble patch_values;      /* of the pixels of a patch, which come as floats */
-  gdouble patch_inputs;      /* values that its other products take in for a patch */
+  gdouble query_width;   /* heads times their size */
+  gdouble key_width;     /* the same of keys */
+  gdouble conv_values;   /* taps times width */
+  gdouble patch_weights; /* of the tower's matrices, for each patch */
+  gdouble patch_values;  /* of the pixels of a patch, which come as floats */
+  gdouble patch_inputs;  /* values that its other products take in for a patch */
   guint n_vision_layers;
   gdouble vision_width;
   guint patches_a_token;
