@@ -270,9 +270,10 @@ VlmSession *vlm_session_new (VlmModel *model);
 void vlm_session_free (VlmSession *session);
 
 /*
- * Answers one request. What was asked before makes no difference to the answer; what a prompt has before
- * its first picture is computed once for requests that share it. watch may be NULL. result must be zero-filled or
- * cleared; it is filled on success and belongs to the caller.
+ * Answers one request. What was asked before makes no difference to the answer; what a prompt has
+ * before its first picture is computed once for requests that share it.
+ * watch may be NULL. result must be zero-filled or cleared; it is filled on success and belongs to
+ * the caller.
  * A cancelled request fails with G_IO_ERROR_CANCELLED.
  * Errors: IMAGE, CONTEXT, SETTINGS, UNSUPPORTED (pictures for a text model), FORMAT (the vocabulary
  * lacks a marker that the picture's layout needs), MEMORY.

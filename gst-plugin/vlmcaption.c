@@ -163,6 +163,7 @@ is_idle (guint serial, gpointer user_data)
 /*
  * Makes text the text pad, unless there is one. What it has missed it is told before the streaming thread
  * sees it, and not from what the video pad keeps: the event that is being taken is not among that yet.
+ * Nothing is linked to the pad yet, so that none of this waits for anybody under the lock.
  */
 static gboolean
 install_text_pad (GstVlmCaption *self, GstVlmTextPad *text)

@@ -18,7 +18,7 @@ read_text (BenchShape *shape, const json_t *root)
   const gdouble width = number (root, "text", "hidden_size");
   const gdouble ff = number (root, "text", "ff_size");
   const gdouble dim = number (root, "text", "head_dim");
-  gdouble attention, conv;
+  gdouble looking;
   gsize i;
 
   shape->query_width = number (root, "text", "n_heads") * dim;
@@ -32,17 +32,16 @@ read_text (BenchShape *shape, const json_t *root)
     shape->n_attention += !is_conv;
     shape->n_last_conv = is_conv ? shape->n_last_conv + 1 : 0;
   }
-  attention = width * (2 * shape->query_width + 2 * shape->key_width);
-  conv = width * 4 * width;
-  shape->conv_weights = conv + 3 * width * ff;
-  shape->conv_inputs = 2 * width + width + ff;
+  looking = width * (shape->query_width + 2 * shape->key_width);
   shape->looked_weights = width * shape->query_width + 3 * width * ff;
   shape->looked_inputs = shape->query_width + width + ff;
+  shape->conv_weights = 4 * width * width + 3 * width * ff;
+  shape->conv_inputs = 3 * width + ff;
   shape->conv_past = (guint) number (root, "text", "conv_taps") - 1;
-  shape->layer_weights = shape->n_attention * attention + shape->n_conv * conv
-      + (shape->n_attention + shape->n_conv) * 3 * width * ff;
-  shape->inputs = shape->n_attention * (width + shape->query_width) + shape->n_conv * 2 * width
-      + (shape->n_attention + shape->n_conv) * (width + ff);
+  shape->layer_weights =
+      shape->n_attention * (looking + shape->looked_weights) + shape->n_conv * shape->conv_weights;
+  shape->inputs =
+      shape->n_attention * (width + shape->looked_inputs) + shape->n_conv * shape->conv_inputs;
 }
 
 static void

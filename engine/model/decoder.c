@@ -15,7 +15,7 @@ typedef struct
   const VlmKernels *kernels;
   VlmTeam *team;
   VlmCache *cache;
-  gsize n, position; /* tokens on their way, position of the first */
+  gsize n;           /* tokens on their way */
   gsize n_wanted;    /* of the last of these the output is wanted */
   gboolean may_pack; /* whether the cache has room for packed heads */
 
@@ -78,7 +78,7 @@ chunk_make_angles (Chunk *chunk)
     gfloat frequency = 1.0f / powf ((gfloat) chunk->config->rope_theta, exponent);
 
     for (i = 0; i < chunk->n; i++) {
-      gfloat angle = (gfloat) (chunk->position + i) * frequency;
+      gfloat angle = (gfloat) (chunk->attention.position + i) * frequency;
 
       chunk->cos[i * half + j] = cosf (angle);
       chunk->sin[i * half + j] = sinf (angle);
@@ -91,7 +91,8 @@ static void
 prepare_head (const Chunk *chunk, guint head, gsize first, gsize n, gfloat *rows, gsize ld)
 {
   const VlmTextConfig *config = chunk->config;
-  gsize dim = config->head_dim, half = dim / 2, position = chunk->position + first, i;
+  gsize dim = config->head_dim, half = dim / 2, i;
+  gsize position = chunk->attention.position + first;
   guint n_heads = config->n_heads, n_kv = config->n_kv_heads;
   const VlmNorm *norm = head < n_heads ? &chunk->layer->q_norm : &chunk->layer->k_norm;
 
@@ -154,7 +155,6 @@ narrow (Chunk *chunk, gsize n)
   const gsize skip = chunk->n - n, angles = skip * (config->head_dim / 2);
 
   chunk->n = n;
-  chunk->position += skip;
   chunk->x += skip * config->hidden_size;
   chunk->cos += angles;
   chunk->sin += angles;
@@ -363,9 +363,8 @@ forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloa
   chunk.cache = cache;
   chunk.n = n_tokens;
   chunk.n_wanted = n_wanted;
-  chunk.position = cache->length;
   chunk.may_pack = may_pack;
-  chunk.attention = (VlmCacheAttention){ chunk.config, chunk.kernels, team, cache, chunk.position,
+  chunk.attention = (VlmCacheAttention){ chunk.config, chunk.kernels, team, cache, cache->length,
     n_tokens, NULL, NULL, NULL };
   chunk.x = x;
   g_return_val_if_fail (cache->length + n_tokens <= cache->capacity, FALSE);

@@ -334,7 +334,8 @@ count_prefix (const Answer *answer)
   return 0;
 }
 
-/* Takes the prompt from where the cache ends up to token end through the decoder. */
+/* Takes the prompt from where the cache ends, before the first picture, up to token end through the
+ * decoder. */
 static gboolean
 feed_prompt (Answer *answer, gsize end, GError **error)
 {
@@ -362,7 +363,7 @@ feed_prompt (Answer *answer, gsize end, GError **error)
   return TRUE;
 }
 
-/* Puts what comes before the first picture into the cache, unless it has that from the request before. */
+/* Leaves what comes before the first picture in the cache: computed, or from the request before. */
 static gboolean
 feed_prefix (Answer *answer, GError **error)
 {

@@ -10,6 +10,10 @@
 #define SESSION_VL_MODEL "models/lfm2-first"
 #define SESSION_TEXT_MODEL "models/text-only"
 
+#define SESSION_SENTENCE "You are a helpful assistant who looks closely and answers briefly. "
+#define SESSION_THREE_SENTENCES SESSION_SENTENCE SESSION_SENTENCE SESSION_SENTENCE
+#define SESSION_LONG_SYSTEM_PROMPT SESSION_THREE_SENTENCES SESSION_THREE_SENTENCES
+
 /* A model of tests/golden, in the precision that VLM_TEST_PRECISION says. (transfer full) */
 VlmModel *session_load (const gchar *name);
 

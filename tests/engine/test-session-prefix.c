@@ -7,9 +7,6 @@
 #include "golden.h"
 #include "session-answers.h"
 
-#define SENTENCE "You are a helpful assistant who looks closely and answers briefly. "
-#define LONG_SYSTEM_PROMPT SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE
-
 typedef struct
 {
   VlmModel *model;
@@ -72,7 +69,7 @@ talk_ask (Talk *talk, const VlmRequest *request)
 static void
 test_other_pictures (void)
 {
-  static const gchar *const system_prompts[] = { NULL, "Be brief.", LONG_SYSTEM_PROMPT };
+  static const gchar *const system_prompts[] = { NULL, "Be brief.", SESSION_LONG_SYSTEM_PROMPT };
   Talk talk;
   guint i, round, n_kept, shorter = 0;
 

@@ -23,9 +23,6 @@
 
 #define BIASED_MODEL "models/untied"
 
-#define SENTENCE "You are a helpful assistant who looks closely and answers briefly. "
-#define LONG_SYSTEM_PROMPT SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE SENTENCE
-
 /* However the work is cut: the same bits. The prompt is longer than the default chunk. */
 static void
 check_threads_and_chunks (const gchar *name, guint width, guint height)
@@ -40,7 +37,7 @@ check_threads_and_chunks (const gchar *name, guint width, guint height)
 
   session_image_init (&image, width, height, 5);
   session_request_init (&request, &image);
-  request.system_prompt = LONG_SYSTEM_PROMPT;
+  request.system_prompt = SESSION_LONG_SYSTEM_PROMPT;
   request.max_tokens = 8;
   request.n_threads = 1;
   session_ask (session, &request, &first);
@@ -193,7 +190,7 @@ decoder_clear (Decoder *decoder)
   vlm_team_free (decoder->team);
 }
 
-/* Feeds n ids and leaves what comes out for the last n_wanted in x [n][hidden], and the logits of the last. */
+/* Feeds n ids; leaves what comes out for the last n_wanted in x [n][hidden], and the last's logits. */
 static void
 decoder_feed_rows (
     Decoder *decoder, const gint32 *ids, gsize n, gsize n_wanted, gfloat *x, gfloat *logits)
@@ -281,7 +278,7 @@ test_short_prefill_keeps_the_convolution_state (void)
   vlm_model_unref (model);
 }
 
-/* A second chunk of ids, of which n_wanted rows are asked for, and a token: rows [n_ids][hidden] and logits. */
+/* A second chunk of ids, of which n_wanted rows are asked for, and a token: rows and both logits. */
 static void
 feed_wanted (VlmModel *model, const gint32 *ids, gsize n, gsize n_wanted, gfloat *x, gfloat *logits)
 {
@@ -296,7 +293,7 @@ feed_wanted (VlmModel *model, const gint32 *ids, gsize n, gsize n_wanted, gfloat
   decoder_clear (&decoder);
 }
 
-/* Rows that nobody wants are left out; the others, the logits and what the cache keeps have the same bits. */
+/* Rows that nobody wants are left out; all others, the logits and the cache have the same bits. */
 static void
 test_wanted_rows (void)
 {

@@ -110,7 +110,7 @@ class OursFromStart:
 
 
 class LlamaBench:
-    """llama-bench: prefill in one piece of as many tokens as we prefill, and decoding behind a context as long as ours."""
+    """llama-bench: prefill of as many tokens as ours in one piece, and decoding behind a context as long as ours."""
 
     def __init__(self, setup, model, mmproj, tokens):
         self.setup, self.model, self.tokens = setup, model, tokens
