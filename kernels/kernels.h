@@ -235,6 +235,10 @@ typedef struct
   void (*matmul_int) (float *y, size_t ldy, const VlmActivations *x, size_t m,
       const VlmIntFormat *format, const void *w, size_t n, const float *bias);
 
+  /* Rows of activations that are best multiplied with a panel in one call: as many as have
+   * int_block_bytes values, and at most int_block_rows. */
+  size_t int_block_bytes, int_block_rows;
+
   /* Private to kernels/: the tile order of a panel, see pack.c. */
   size_t int_inner;
   uint8_t int_flip;

@@ -38,7 +38,7 @@ gsize vlm_product_panel (const VlmProduct *product, const VlmMatrixPart *part, g
     gsize first_x, gsize m, gfloat *y, gsize ldy);
 
 /* Rows of m rows of x for one job: as few blocks as the cache allows, of nearly equal height. */
-gsize vlm_matrix_choose_x_block (VlmDType dtype, gsize cols, gsize m);
+gsize vlm_matrix_choose_x_block (const VlmKernels *kernels, VlmDType dtype, gsize cols, gsize m);
 
 /* How many of n_pieces, each of so many multiply-adds, make one job. */
 gsize vlm_matrix_choose_pieces (gsize piece_work, gsize n_pieces);

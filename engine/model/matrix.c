@@ -8,10 +8,8 @@
 /* Bytes of the rows of x that one job takes: with a panel they should stay in a core's second-level
  * cache. */
 #define X_BLOCK_BYTES (192 * 1024)
-#define X_BLOCK_BYTES_ROUNDED (384 * 1024)
 #define X_BLOCK_MIN 24
 #define X_BLOCK_MAX 192
-#define X_BLOCK_MAX_ROUNDED 288
 #define X_BLOCK_STEP 12 /* whole register tiles of the common kernels */
 #define X_BLOCK_STEP_ROUNDED 16
 
@@ -137,13 +135,13 @@ vlm_product_panel (const VlmProduct *p, const VlmMatrixPart *part, gsize panel, 
 }
 
 gsize
-vlm_matrix_choose_x_block (VlmDType dtype, gsize cols, gsize m)
+vlm_matrix_choose_x_block (const VlmKernels *kernels, VlmDType dtype, gsize cols, gsize m)
 {
   gsize step = dtype == VLM_DTYPE_QUANTISED ? X_BLOCK_STEP_ROUNDED : X_BLOCK_STEP;
   gsize most, n_blocks;
 
   if (dtype == VLM_DTYPE_QUANTISED)
-    most = CLAMP (X_BLOCK_BYTES_ROUNDED / cols, X_BLOCK_MIN, X_BLOCK_MAX_ROUNDED);
+    most = CLAMP (kernels->int_block_bytes / cols, X_BLOCK_MIN, kernels->int_block_rows);
   else
     most = CLAMP (X_BLOCK_BYTES / (cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
   most = most / step * step;
@@ -199,11 +197,11 @@ multiply_job (gsize job, guint thread, gpointer user_data)
 }
 
 static void
-make_plan (Plan *plan, const VlmMatrixPart *part, gsize cols, gsize n)
+make_plan (Plan *plan, const VlmKernels *kernels, const VlmMatrixPart *part, gsize cols, gsize n)
 {
   plan->part = part;
   plan->n_panels = vlm_matrix_part_get_n_panels (part);
-  plan->x_block = vlm_matrix_choose_x_block (part->dtype, cols, n);
+  plan->x_block = vlm_matrix_choose_x_block (kernels, part->dtype, cols, n);
   plan->panels_per_job =
       vlm_matrix_choose_pieces (plan->x_block * cols * part->panel, plan->n_panels);
   plan->n_groups = (plan->n_panels + plan->panels_per_job - 1) / plan->panels_per_job;
@@ -221,7 +219,7 @@ vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *k
   if (inputs->n == 0)
     return TRUE;
   for (i = 0; i < matrix->n_parts; i++) {
-    make_plan (&p.plans[i], &matrix->parts[i], matrix->cols, inputs->n);
+    make_plan (&p.plans[i], kernels, &matrix->parts[i], matrix->cols, inputs->n);
     n_jobs += p.plans[i].n_jobs;
   }
   return vlm_team_run (team, n_jobs, multiply_job, &p);

@@ -7,7 +7,7 @@
 #include "matrix-private.h"
 
 /* Floats of a tile: with its rows of x and a panel it should stay in a core's second-level cache. */
-#define TILE_FLOATS (288 * 128)
+#define TILE_FLOATS (512 * 128)
 
 /* Rows that a tile of all columns has at least. */
 #define LEAST_ROWS 12
@@ -110,13 +110,14 @@ choose_unit (const VlmMatrix *matrix, const VlmEpilogue *epilogue, gsize segment
 
 /* The parts are multiplied together: the lowest of their blocks. */
 static gsize
-choose_x_block (const VlmMatrix *matrix, gsize m)
+choose_x_block (const VlmKernels *kernels, const VlmMatrix *matrix, gsize m)
 {
   gsize x_block = m;
   guint i;
 
   for (i = 0; i < matrix->n_parts; i++)
-    x_block = MIN (x_block, vlm_matrix_choose_x_block (matrix->parts[i].dtype, matrix->cols, m));
+    x_block =
+        MIN (x_block, vlm_matrix_choose_x_block (kernels, matrix->parts[i].dtype, matrix->cols, m));
   return x_block;
 }
 
@@ -128,7 +129,7 @@ cut (TiledProduct *p)
 
   p->segment = matrix->rows / p->epilogue->n_segments;
   p->unit = choose_unit (matrix, p->epilogue, p->segment);
-  p->x_block = choose_x_block (matrix, n);
+  p->x_block = choose_x_block (p->product.kernels, matrix, n);
   n_units = (p->segment + p->unit - 1) / p->unit;
   units = vlm_matrix_choose_pieces (
       p->x_block * matrix->cols * p->epilogue->n_segments * p->unit, n_units);

@@ -28,7 +28,7 @@
 #define MOST_REST 6
 
 /* Tiles of 16 rows that share a piece of the panel: their sums lie in the second-level cache. */
-#define BLOCK_TILES 18
+#define BLOCK_TILES 32
 
 #define N_TILES (INT_PANEL / AMX_COLUMNS)
 
@@ -481,5 +481,8 @@ void
 vlm_kernels_fill_amx (VlmKernels *kernels)
 {
   kernels->matmul_int = amx_matmul_int;
+  /* Panels are read and made ready as seldom as second-level caches of 2 MiB allow. */
+  kernels->int_block_bytes = 896 * 1024;
+  kernels->int_block_rows = BLOCK_TILES * AMX_ROWS;
   vlm_amx_fill_head (kernels);
 }
