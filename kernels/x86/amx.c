@@ -61,16 +61,35 @@ typedef struct
 #define COLUMNS_AT(j, t) (offsetof (Workshop, columns) + (j) * sizeof (Columns) + WINDOW (t))
 #define DOTS_AT(j, g) (offsetof (Workshop, dots) + (j) * sizeof (Dots) + (g) *AMX_TILE_BYTES)
 
-/* A piece of the panel. */
+typedef struct Piece Piece;
+typedef struct Rows Rows;
+typedef void (*PieceFunc) (const Rows *rows, size_t n_tiles, const Piece *piece);
+
+/* A product with one panel. */
 typedef struct
 {
+  const VlmActivations *x;
+  const VlmIntFormat *format;
+  const void *w;
+  size_t step;
+  PieceFunc func;
+  float *y;
+  size_t ldy, n;
+  const float *bias;
+} Product;
+
+/* A piece of the panel. */
+struct Piece
+{
+  const Product *product;
   Workshop *workshop;
   size_t step; /* values of one */
   size_t len;  /* of all; the last step may be shorter, or missing */
-} Piece;
+  int is_last; /* sums are complete after it */
+};
 
 /* 16 rows of activations at the beginning of a piece. */
-typedef struct
+struct Rows
 {
   IntRow *sums;
   const int8_t *q;
@@ -79,7 +98,7 @@ typedef struct
   const int32_t *x_sum;
   size_t ldg;
   float *y;
-} Rows;
+};
 
 /* What the groups of 16 rows are multiplied with; zeros where there are no more groups. */
 typedef struct
@@ -232,6 +251,17 @@ load_rows (const Rows *rows, const Piece *piece)
   LOAD_STEP (3)
 }
 
+/* Sums that are complete leave while they are in the first-level cache. */
+vlm_always_inline void
+store_rows (const Rows *rows, const Piece *piece)
+{
+  const Product *p = piece->product;
+
+  if (piece->is_last)
+    int_store_rows (rows->y, p->ldy, (const IntRow *) rows->sums, AMX_ROWS, p->n,
+        int_row_scales (p->format, p->w), p->bias);
+}
+
 /* Takes all rows through a piece, whose groups have so many steps. A pair comes to its end between
  * the products of the next. */
 vlm_always_inline void
@@ -251,6 +281,8 @@ multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t ste
     if (has_ending)
       start_ending (&ending, workshop, &rows[i - 1], &factors[(i - 1) % 2], 1, most, kind);
     MULTIPLY_PAIR (0)
+    if (has_ending)
+      store_rows (&rows[i - 1], piece);
     take_factors (&factors[i % 2], &rows[i], n_groups, most, kind);
     start_ending (&ending, workshop, &rows[i], &factors[i % 2], 0, most, kind);
     has_ending = 1;
@@ -261,9 +293,8 @@ multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t ste
   start_ending (&ending, workshop, &rows[i - 1], &factors[(i - 1) % 2], 1, most, kind);
   for (i = 0; i < AMX_ROWS; i += 2)
     END_ROWS (i)
+  store_rows (&rows[n_tiles - 1], piece);
 }
-
-typedef void (*PieceFunc) (const Rows *rows, size_t n_tiles, const Piece *piece);
 
 #define DEFINE_PIECE(name, kind, steps)                                                            \
   static __attribute__ ((noinline)) void name##_tile_##steps (                                     \
@@ -287,19 +318,6 @@ static const PieceFunc piece_funcs[][3] = {
   [SCALE_GROUPS] = { groups_tile_1, groups_tile_2, groups_tile_4 },
   [SCALE_MINS] = { mins_tile_1, mins_tile_2, mins_tile_4 },
 };
-
-/* A product with one panel. */
-typedef struct
-{
-  const VlmActivations *x;
-  const VlmIntFormat *format;
-  const void *w;
-  size_t step;
-  PieceFunc func;
-  float *y;
-  size_t ldy, n;
-  const float *bias;
-} Product;
 
 /* Values of k that a step of tiles takes, or 0 where they do not fit the groups. */
 static size_t
@@ -404,7 +422,6 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
   const VlmActivations *x = p->x;
   const size_t n_tiles = (n_rows + AMX_ROWS - 1) / AMX_ROWS;
   const size_t groups = AMX_STEPS * p->step / x->group, most = groups * x->group;
-  const float *scales = int_row_scales (p->format, p->w);
   IntRow sums[BLOCK_TILES * AMX_ROWS] __attribute__ ((aligned (64)));
   Rows rows[BLOCK_TILES];
   Workshop workshop __attribute__ ((aligned (4096)));
@@ -420,7 +437,7 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
   }
   while (reader.at < reader.k) {
     size_t left = reader.k - reader.at, len = left < most ? left : most;
-    const Piece piece = { &workshop, p->step, len };
+    const Piece piece = { p, &workshop, p->step, len, reader.at + len == reader.k };
 
     next_piece (&workshop, &reader, len, p->step);
     p->func (rows, n_tiles, &piece);
@@ -430,9 +447,6 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
       rows[i].x_sum += groups;
     }
   }
-  for (i = 0; i < n_tiles; i++)
-    int_store_rows (
-        rows[i].y, p->ldy, (const IntRow *) rows[i].sums, AMX_ROWS, p->n, scales, p->bias);
 }
 
 /* How many of m rows are worth tiles: those that fill them, and the rest if it nearly fills one. */
