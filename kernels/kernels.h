@@ -36,6 +36,12 @@
 /* No level has a wider panel of integer weights than this. */
 #define VLM_MAX_INT_PANEL 64
 
+/* Rows of products in tiles begin at multiples of this many, and there is room for as many at their end. */
+#define VLM_TILED_ROWS 32
+
+/* Values of a row that are put into tiles together. */
+#define VLM_TILED_STEP 32
+
 /* The length of a row of k values in steps. */
 static inline size_t
 vlm_padded_k (size_t k)
@@ -242,6 +248,30 @@ typedef struct
   /* Private to kernels/: the tile order of a panel, see pack.c. */
   size_t int_inner;
   uint8_t int_flip;
+
+  /*
+   * Products of many rows with integer weights that have scales of groups, in bfloat16: sums are
+   * floats, which no scale interrupts. All three entries are NULL on levels where that is not
+   * faster than matmul_int.
+   *
+   * tile_row puts values first .. first + n - 1 of row i among rows of k values, each rounded to the
+   * nearest bfloat16. m rows take tiled_bytes (m, k) bytes, in the level's own order. first is a
+   * multiple of VLM_TILED_STEP, and so is n unless the row ends with it.
+   *
+   * matmul_tiled multiplies rows first_row .. first_row + m - 1 of these with one panel, as
+   * matmul_int takes it, of any format but VLM_SCALE_ROW:
+   *   y[i][j] = sum_l x[first_row + i][l] w[j][l]  (+ bias[j]),   j < n <= int_panel
+   * Weights are rounded to the nearest bfloat16. first_row is a multiple of VLM_TILED_ROWS. y has
+   * room for m rounded up to a multiple of VLM_TILED_ROWS rows, and for int_panel columns: what is
+   * beyond m and n may be anything afterwards. bias may be NULL. Values, products and sums below
+   * 2^-126 may count as zero.
+   *
+   * Error: <= (2^-7 + k * 2^-22) * (|bias| + sum_l |x| (|q * scale| + |min|)) + k * 2^-125
+   */
+  size_t (*tiled_bytes) (size_t m, size_t k);
+  void (*tile_row) (void *tiled, size_t k, size_t i, size_t first, const float *x, size_t n);
+  void (*matmul_tiled) (float *y, size_t ldy, const void *tiled, size_t first_row, size_t m,
+      size_t k, const VlmIntFormat *format, const void *w, size_t n, const float *bias);
 
   /*
    * See VlmAttention. Error: <= 2^-21 * (8 + max_j sum_d |scale * q[d] k[j][d]|) * max_j |v[j]|.

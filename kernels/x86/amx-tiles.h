@@ -72,6 +72,10 @@ amx_configure (size_t step)
                    : "r"(to), "r"((size_t) (stride)), "i"(offset)                                  \
                    : "memory")
 
+/* The same of bfloat16, which are pairs: sums[r][c] += sum_l a[r][l] b[l / 2][2 c + l % 2] */
+#define AMX_MULTIPLY_BF16(sums, a, b)                                                              \
+  __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
+
 /* Both factors have signs. */
 #define AMX_MULTIPLY(sums, a, b)                                                                   \
   __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)

@@ -14,6 +14,7 @@
 #include "avx512vnni.h"
 #include "amx-tiles.h"
 #include "head-amx.h"
+#include "tiled-amx.h"
 
 /* Four steps of 64. */
 #define INT_PIECE 256
@@ -499,4 +500,5 @@ vlm_kernels_fill_amx (VlmKernels *kernels)
   kernels->int_block_bytes = 896 * 1024;
   kernels->int_block_rows = BLOCK_TILES * AMX_ROWS;
   vlm_amx_fill_head (kernels);
+  vlm_amx_fill_tiled (kernels);
 }
