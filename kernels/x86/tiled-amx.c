@@ -34,10 +34,10 @@
 /* Weights of one step and 16 columns: pairs of k by columns. */
 typedef uint8_t Tile[AMX_TILE_BYTES];
 
+/* Pairs of tiles of columns that are multiplied one after the other. */
 typedef struct
 {
   Tile tiles[N_TILES / 2][PIECE_STEPS][2];
-  IntRoom room;
   size_t n_steps;
 } __attribute__ ((aligned (64))) Piece;
 
@@ -133,60 +133,35 @@ store_pairs (uint8_t *to, vi words, const Columns *columns, Kind kind)
   }
 }
 
+/* Values of a piece with the same scales. */
+typedef struct
+{
+  const uint8_t *from;
+  size_t at, n;
+} Run;
+
+/* A piece that is made ready bit by bit. */
+typedef struct
+{
+  Piece *piece;
+  IntRoom *room; /* scales[i] are those of run i */
+  Run runs[INT_PIECE / VLM_K_STEP];
+  size_t n_runs;
+  int has_nibbles;
+  float bias;
+
+  /* What comes next, and how much it still is. */
+  size_t run, tile, at, n_left;
+} Filler;
+
+/* Values that a call of fill_unit () makes ready, of 16 columns. */
+#define UNIT(has_nibbles) ((size_t) ((has_nibbles) ? 8 : 4))
+
 /* A word holds four values of a column; of 16 columns they are two rows of a tile. */
-static uint8_t *
+vlm_always_inline uint8_t *
 quad_at (Piece *piece, size_t l, size_t tile)
 {
   return piece->tiles[tile / 2][l / STEP][tile % 2] + l % STEP / 4 * 2 * AMX_ROW_BYTES;
-}
-
-/* Values at .. at + n - 1 of the piece, of bytes in the order of a panel, or of its nibbles. */
-vlm_always_inline void
-fill (Piece *piece, const uint8_t *from, size_t at, size_t n, int bias, int has_nibbles, Kind kind)
-{
-  const float *scales = piece->room.scales[0], *mins = piece->room.mins[0];
-  size_t tile, l;
-
-  for (tile = 0; tile < N_TILES; tile++) {
-    const Columns columns = { vf_set1 (1 + (float) bias / 256),
-      vf_mul (vf_load (scales + tile * VF_LANES), vf_set1 (256)),
-      kind == WITH_MIN ? vf_load (mins + tile * VF_LANES) : vf_zero () };
-    const uint8_t *next = from + tile * sizeof (vi);
-
-    for (l = at; l < at + n; l += has_nibbles ? 8 : 4, next += INT_LANE_BYTES) {
-      vi words = vi_load (next);
-
-      if (has_nibbles) {
-        store_pairs (quad_at (piece, l, tile), vi_low_nibbles (words), &columns, kind);
-        store_pairs (quad_at (piece, l + 4, tile), vi_high_nibbles (words), &columns, kind);
-      } else {
-        store_pairs (quad_at (piece, l, tile), words, &columns, kind);
-      }
-    }
-  }
-}
-
-static void
-fill_values (Piece *piece, IntReader *reader, size_t at, size_t n)
-{
-  const VlmIntFormat *format = reader->format;
-  const int bias = int_bias (format);
-  const uint8_t *from;
-
-  if (format->bits == 4) {
-    from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
-    reader->at += n;
-    if (format->has_min)
-      fill (piece, from, at, n, bias, 1, WITH_MIN);
-    else
-      fill (piece, from, at, n, bias, 1, SCALED);
-    return;
-  }
-  from = int_widen_values (reader, piece->room.w, n);
-  if (format->has_min)
-    fill (piece, from, at, n, bias, 0, WITH_MIN);
-  else
-    fill (piece, from, at, n, bias, 0, SCALED);
 }
 
 /* Zeros up to the end of the last step. */
@@ -203,26 +178,84 @@ fill_rest (Piece *piece, size_t at)
   }
 }
 
+/* A run that goes on from the last one of a piece is the first of the next. */
 static void
-next_piece (Piece *piece, IntReader *reader)
+copy_scales (IntRoom *room, size_t last)
 {
-  const size_t left = reader->k - reader->at;
-  const size_t len = left < PIECE_STEPS * STEP ? left : PIECE_STEPS * STEP;
-  size_t at = 0;
+  if (last == 0)
+    return;
+  memcpy (room->scales[0], room->scales[last], sizeof (IntRow));
+  memcpy (room->mins[0], room->mins[last], sizeof (IntRow));
+}
 
-  while (at < len) {
-    size_t n;
+/* Begins with the next values of the panel. */
+static void
+start_filling (Filler *filler, Piece *piece, IntReader *reader)
+{
+  const size_t left = reader->k - reader->at, len = left < INT_PIECE ? left : INT_PIECE;
+  size_t g = 0, at, n;
+
+  filler->piece = piece;
+  filler->run = filler->tile = filler->at = 0;
+  filler->n_left = N_TILES * len / UNIT (filler->has_nibbles);
+  piece->n_steps = n_steps_of (len);
+  fill_rest (piece, len);
+  for (at = 0; at < len; at += n, g++) {
+    Run *run = &filler->runs[g];
 
     if (reader->at == reader->run_at + reader->run_len)
-      int_enter_run (reader, 0);
+      int_enter_run (reader, g);
+    else
+      copy_scales (reader->room, filler->n_runs - 1);
     n = reader->run_at + reader->run_len - reader->at;
     n = n < len - at ? n : len - at;
-    n = n < INT_PIECE ? n : INT_PIECE;
-    fill_values (piece, reader, at, n);
-    at += n;
+    run->at = at;
+    run->n = n;
+    if (filler->has_nibbles) {
+      run->from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
+      reader->at += n;
+    } else {
+      run->from = int_widen_values (reader, reader->room->w + at * INT_PANEL, n);
+    }
   }
-  fill_rest (piece, len);
-  piece->n_steps = n_steps_of (len);
+  filler->n_runs = g;
+}
+
+/* The next unit, of which there is one. */
+vlm_always_inline void
+fill_unit (Filler *filler, int has_nibbles, Kind kind)
+{
+  const Run *run = &filler->runs[filler->run];
+  const size_t tile = filler->tile, at = filler->at;
+  const float *scales = filler->room->scales[filler->run] + tile * VF_LANES;
+  const float *mins = filler->room->mins[filler->run] + tile * VF_LANES;
+  const Columns columns = { vf_set1 (filler->bias), vf_mul (vf_load (scales), vf_set1 (256)),
+    kind == WITH_MIN ? vf_load (mins) : vf_zero () };
+  const uint8_t *from = run->from + at / UNIT (has_nibbles) * INT_LANE_BYTES + tile * sizeof (vi);
+  const vi words = vi_load (from);
+  const size_t l = run->at + at;
+
+  if (has_nibbles) {
+    store_pairs (quad_at (filler->piece, l, tile), vi_low_nibbles (words), &columns, kind);
+    store_pairs (quad_at (filler->piece, l + 4, tile), vi_high_nibbles (words), &columns, kind);
+  } else {
+    store_pairs (quad_at (filler->piece, l, tile), words, &columns, kind);
+  }
+
+  filler->n_left--;
+  filler->at += UNIT (has_nibbles);
+  if (filler->at == run->n) {
+    filler->at = 0;
+    filler->tile = (tile + 1) % N_TILES;
+    filler->run += filler->tile == 0;
+  }
+}
+
+vlm_always_inline void
+fill_units (Filler *filler, size_t n, int has_nibbles, Kind kind)
+{
+  for (; n > 0 && filler->n_left > 0; n--)
+    fill_unit (filler, has_nibbles, kind);
 }
 
 /* ---- Products ------------------------------------------------------------------------------ */
@@ -244,10 +277,14 @@ typedef struct
   operation (2, (y) + AMX_ROWS * (ldy), 0, ldy);                                                   \
   operation (3, (y) + AMX_ROWS * (ldy), AMX_ROW_BYTES, ldy);
 
-/* Adds the products of 32 rows and 32 columns, to zeros if this is the first piece. */
+/*
+ * Adds the products of 32 rows and 32 columns, to zeros if this is the first piece. Between them,
+ * some of the next piece are made ready, since tiles and vectors are computed by different units.
+ */
 vlm_always_inline void
 multiply_block (uint8_t *y, size_t ldy, const uint8_t *rows, size_t rows_bytes,
-    const Tile (*columns)[2], size_t n_steps, int is_first)
+    const Tile (*columns)[2], size_t n_steps, int is_first, Filler *filler, size_t n_units,
+    int has_nibbles, Kind kind)
 {
   static const uint8_t zeros[AMX_ROW_BYTES] __attribute__ ((aligned (64)));
   const uint8_t *below = rows + rows_bytes;
@@ -270,6 +307,7 @@ multiply_block (uint8_t *y, size_t ldy, const uint8_t *rows, size_t rows_bytes,
     AMX_LOAD (5, below + s * AMX_TILE_BYTES, 0, AMX_ROW_BYTES);
     AMX_MULTIPLY_BF16 (2, 5, 6);
     AMX_MULTIPLY_BF16 (3, 5, 7);
+    fill_units (filler, n_units, has_nibbles, kind);
   }
   ON_BLOCK (AMX_STORE, y, ldy)
 }
@@ -289,38 +327,77 @@ end_block (const Product *p, float *y)
   }
 }
 
-static void
-multiply_piece (const Product *p, const Piece *piece, size_t at, int is_first, int is_last)
+/* Multiplies all rows with a piece, and makes the next one ready meanwhile. */
+vlm_always_inline void
+multiply_piece (
+    const Product *p, const Piece *piece, size_t at, Filler *filler, int has_nibbles, Kind kind)
 {
   const uint8_t *rows = p->rows + at / STEP * AMX_TILE_BYTES;
+  const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  const size_t all_steps = n_blocks * N_TILES / 2 * piece->n_steps;
+  const size_t n_units = (filler->n_left + all_steps - 1) / all_steps;
   size_t i, pair;
 
   for (pair = 0; pair < N_TILES / 2; pair++) {
     for (i = 0; i < p->m; i += BLOCK_ROWS)
       multiply_block ((uint8_t *) (p->y + i * p->ldy + pair * 2 * AMX_COLUMNS),
           p->ldy * sizeof (float), rows + i / AMX_ROWS * p->rows_bytes, p->rows_bytes,
-          piece->tiles[pair], piece->n_steps, is_first);
+          piece->tiles[pair], piece->n_steps, at == 0, filler, n_units, has_nibbles, kind);
   }
-  for (i = 0; is_last && p->bias != NULL && i < p->m; i += BLOCK_ROWS)
+}
+
+vlm_always_inline void
+multiply (const Product *p, IntReader *reader, Filler *filler, int has_nibbles, Kind kind)
+{
+  Piece pieces[2];
+  size_t at = 0, i;
+
+  start_filling (filler, &pieces[0], reader);
+  fill_units (filler, SIZE_MAX, has_nibbles, kind);
+  for (i = 0; at < reader->k; i++, at += INT_PIECE) {
+    if (reader->at < reader->k)
+      start_filling (filler, &pieces[(i + 1) % 2], reader);
+    multiply_piece (p, &pieces[i % 2], at, filler, has_nibbles, kind);
+  }
+  for (i = 0; p->bias != NULL && i < p->m; i += BLOCK_ROWS)
     end_block (p, p->y + i * p->ldy);
 }
 
+#define DEFINE_MULTIPLY(name, has_nibbles, kind)                                                   \
+  static __attribute__ ((noinline)) void multiply_##name (                                         \
+      const Product *p, IntReader *reader, Filler *filler)                                         \
+  {                                                                                                \
+    multiply (p, reader, filler, has_nibbles, kind);                                               \
+  }
+
+DEFINE_MULTIPLY (nibbles, 1, SCALED)
+DEFINE_MULTIPLY (nibbles_min, 1, WITH_MIN)
+DEFINE_MULTIPLY (bytes, 0, SCALED)
+DEFINE_MULTIPLY (bytes_min, 0, WITH_MIN)
+
 static void
-amx_matmul_tiled (float *y, size_t ldy, const void *tiled, size_t first, size_t m, size_t k,
+amx_matmul_tiled (float *y, size_t ldy, const void *tiled, size_t first_row, size_t m, size_t k,
     const VlmIntFormat *format, const void *w, size_t n, const float *bias)
 {
-  const Product p = { y, ldy, (const uint8_t *) tiled + rows_at (first, k), rows_at (AMX_ROWS, k),
-    m, k, n, bias };
-  Piece piece;
-  IntReader reader = int_start_panel (&piece.room, format, w, k, 0);
+  const Product p = { y, ldy, (const uint8_t *) tiled + rows_at (first_row, k),
+    rows_at (AMX_ROWS, k), m, k, n, bias };
+  IntRoom room;
+  IntReader reader = int_start_panel (&room, format, w, k, 0);
+  Filler filler = {
+    .room = &room, .has_nibbles = format->bits == 4, .bias = 1 + (float) int_bias (format) / 256
+  };
 
+  if (m == 0)
+    return;
   amx_configure (AMX_ROW_BYTES);
-  while (reader.at < reader.k) {
-    size_t at = reader.at;
-
-    next_piece (&piece, &reader);
-    multiply_piece (&p, &piece, at, at == 0, reader.at == reader.k);
-  }
+  if (filler.has_nibbles && format->has_min)
+    multiply_nibbles_min (&p, &reader, &filler);
+  else if (filler.has_nibbles)
+    multiply_nibbles (&p, &reader, &filler);
+  else if (format->has_min)
+    multiply_bytes_min (&p, &reader, &filler);
+  else
+    multiply_bytes (&p, &reader, &filler);
   AMX_RELEASE ();
 }
 
