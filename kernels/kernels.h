@@ -269,9 +269,10 @@ typedef struct
    * Error: <= (2^-7 + k * 2^-22) * (|bias| + sum_l |x| (|q * scale| + |min|)) + k * 2^-125
    */
   size_t (*tiled_bytes) (size_t m, size_t k);
-  void (*tile_row) (void *tiled, size_t k, size_t i, size_t first, const float *x, size_t n);
-  void (*matmul_tiled) (float *y, size_t ldy, const void *tiled, size_t first_row, size_t m,
-      size_t k, const VlmIntFormat *format, const void *w, size_t n, const float *bias);
+  void (*tile_row) (
+      void *tiled, size_t m, size_t k, size_t i, size_t first, const float *x, size_t n);
+  void (*matmul_tiled) (float *y, size_t ldy, const void *tiled, size_t n_rows, size_t first_row,
+      size_t m, size_t k, const VlmIntFormat *format, const void *w, size_t n, const float *bias);
 
   /*
    * See VlmAttention. Error: <= 2^-21 * (8 + max_j sum_d |scale * q[d] k[j][d]|) * max_j |v[j]|.

@@ -55,11 +55,17 @@ amx_tiled_bytes (size_t m, size_t k)
   return (m + BLOCK_ROWS - 1) / BLOCK_ROWS * 2 * n_steps_of (k) * AMX_TILE_BYTES;
 }
 
-/* Where 16 rows are. */
+/* Where value number l of row i is. Pieces follow one another, in which 16 rows by 16 rows do, and
+ * of these the steps. */
 static size_t
-rows_at (size_t row, size_t k)
+place_of (size_t m, size_t k, size_t i, size_t l)
 {
-  return row / AMX_ROWS * n_steps_of (k) * AMX_TILE_BYTES;
+  const size_t first = l / INT_PIECE * INT_PIECE, left = k - first;
+  const size_t n_steps = n_steps_of (left < INT_PIECE ? left : INT_PIECE);
+  const size_t rows = (m + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+
+  return first / STEP * rows * AMX_ROW_BYTES + i / AMX_ROWS * n_steps * AMX_TILE_BYTES
+      + (l - first) / STEP * AMX_TILE_BYTES + i % AMX_ROWS * AMX_ROW_BYTES;
 }
 
 vlm_always_inline void
@@ -69,17 +75,19 @@ store_step (uint8_t *to, vf low, vf high)
 }
 
 static void
-amx_tile_row (void *tiled, size_t k, size_t i, size_t first, const float *x, size_t n)
+amx_tile_row (void *tiled, size_t m, size_t k, size_t i, size_t first, const float *x, size_t n)
 {
-  uint8_t *to = (uint8_t *) tiled + rows_at (i, k) + first / STEP * AMX_TILE_BYTES
-      + i % AMX_ROWS * AMX_ROW_BYTES;
   size_t l;
 
-  for (l = 0; l + STEP <= n; l += STEP, to += AMX_TILE_BYTES)
-    store_step (to, vf_load (x + l), vf_load (x + l + VF_LANES));
-  if (l < n)
-    store_step (
-        to, load_rest (x, l, n), l + VF_LANES < n ? load_rest (x, l + VF_LANES, n) : vf_zero ());
+  for (l = 0; l < n; l += STEP) {
+    uint8_t *to = (uint8_t *) tiled + place_of (m, k, i, first + l);
+
+    if (l + STEP <= n)
+      store_step (to, vf_load (x + l), vf_load (x + l + VF_LANES));
+    else
+      store_step (
+          to, load_rest (x, l, n), l + VF_LANES < n ? load_rest (x, l + VF_LANES, n) : vf_zero ());
+  }
 }
 
 /* ---- Weights ------------------------------------------------------------------------------- */
@@ -265,8 +273,8 @@ typedef struct
 {
   float *y;
   size_t ldy;
-  const uint8_t *rows;
-  size_t rows_bytes; /* of 16 */
+  const uint8_t *tiled;
+  size_t n_rows, first_row; /* of all rows, the first */
   size_t m, k, n;
   const float *bias; /* or NULL */
 } Product;
@@ -332,7 +340,8 @@ vlm_always_inline void
 multiply_piece (
     const Product *p, const Piece *piece, size_t at, Filler *filler, int has_nibbles, Kind kind)
 {
-  const uint8_t *rows = p->rows + at / STEP * AMX_TILE_BYTES;
+  const uint8_t *rows = p->tiled + place_of (p->n_rows, p->k, p->first_row, at);
+  const size_t rows_bytes = piece->n_steps * AMX_TILE_BYTES;
   const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const size_t all_steps = n_blocks * N_TILES / 2 * piece->n_steps;
   const size_t n_units = (filler->n_left + all_steps - 1) / all_steps;
@@ -341,8 +350,8 @@ multiply_piece (
   for (pair = 0; pair < N_TILES / 2; pair++) {
     for (i = 0; i < p->m; i += BLOCK_ROWS)
       multiply_block ((uint8_t *) (p->y + i * p->ldy + pair * 2 * AMX_COLUMNS),
-          p->ldy * sizeof (float), rows + i / AMX_ROWS * p->rows_bytes, p->rows_bytes,
-          piece->tiles[pair], piece->n_steps, at == 0, filler, n_units, has_nibbles, kind);
+          p->ldy * sizeof (float), rows + i / AMX_ROWS * rows_bytes, rows_bytes, piece->tiles[pair],
+          piece->n_steps, at == 0, filler, n_units, has_nibbles, kind);
   }
 }
 
@@ -376,11 +385,10 @@ DEFINE_MULTIPLY (bytes, 0, SCALED)
 DEFINE_MULTIPLY (bytes_min, 0, WITH_MIN)
 
 static void
-amx_matmul_tiled (float *y, size_t ldy, const void *tiled, size_t first_row, size_t m, size_t k,
-    const VlmIntFormat *format, const void *w, size_t n, const float *bias)
+amx_matmul_tiled (float *y, size_t ldy, const void *tiled, size_t n_rows, size_t first_row,
+    size_t m, size_t k, const VlmIntFormat *format, const void *w, size_t n, const float *bias)
 {
-  const Product p = { y, ldy, (const uint8_t *) tiled + rows_at (first_row, k),
-    rows_at (AMX_ROWS, k), m, k, n, bias };
+  const Product p = { y, ldy, tiled, n_rows, first_row, m, k, n, bias };
   IntRoom room;
   IntReader reader = int_start_panel (&room, format, w, k, 0);
   Filler filler = {
