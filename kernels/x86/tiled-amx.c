@@ -58,13 +58,13 @@ amx_tiled_bytes (size_t m, size_t k)
 /* Where value number l of row i is. Pieces follow one another, in which 16 rows by 16 rows do, and
  * of these the steps. */
 static size_t
-place_of (size_t m, size_t k, size_t i, size_t l)
+place_of (const VlmTiledRows *rows, size_t i, size_t l)
 {
-  const size_t first = l / INT_PIECE * INT_PIECE, left = k - first;
+  const size_t first = l / INT_PIECE * INT_PIECE, left = rows->k - first;
   const size_t n_steps = n_steps_of (left < INT_PIECE ? left : INT_PIECE);
-  const size_t rows = (m + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+  const size_t m = (rows->m + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
 
-  return first / STEP * rows * AMX_ROW_BYTES + i / AMX_ROWS * n_steps * AMX_TILE_BYTES
+  return first / STEP * m * AMX_ROW_BYTES + i / AMX_ROWS * n_steps * AMX_TILE_BYTES
       + (l - first) / STEP * AMX_TILE_BYTES + i % AMX_ROWS * AMX_ROW_BYTES;
 }
 
@@ -75,12 +75,12 @@ store_step (uint8_t *to, vf low, vf high)
 }
 
 static void
-amx_tile_row (void *tiled, size_t m, size_t k, size_t i, size_t first, const float *x, size_t n)
+amx_tile_row (const VlmTiledRows *rows, size_t i, size_t first, const float *x, size_t n)
 {
   size_t l;
 
   for (l = 0; l < n; l += STEP) {
-    uint8_t *to = (uint8_t *) tiled + place_of (m, k, i, first + l);
+    uint8_t *to = (uint8_t *) rows->data + place_of (rows, i, first + l);
 
     if (l + STEP <= n)
       store_step (to, vf_load (x + l), vf_load (x + l + VF_LANES));
@@ -148,13 +148,20 @@ typedef struct
   size_t at, n;
 } Run;
 
+/* A panel that is read piece by piece. */
+typedef struct
+{
+  IntReader reader;
+  IntRoom room; /* scales[i] are those of run i */
+  Run runs[INT_PIECE / VLM_K_STEP];
+  size_t n_runs;
+} Panel;
+
 /* A piece that is made ready bit by bit. */
 typedef struct
 {
+  const Panel *panel;
   Piece *piece;
-  IntRoom *room; /* scales[i] are those of run i */
-  Run runs[INT_PIECE / VLM_K_STEP];
-  size_t n_runs;
   int has_nibbles;
   float bias;
 
@@ -188,55 +195,68 @@ fill_rest (Piece *piece, size_t at)
 
 /* A run that goes on from the last one of a piece is the first of the next. */
 static void
-copy_scales (IntRoom *room, size_t last)
+copy_scales (Panel *panel)
 {
+  const size_t last = panel->n_runs - 1;
+
   if (last == 0)
     return;
-  memcpy (room->scales[0], room->scales[last], sizeof (IntRow));
-  memcpy (room->mins[0], room->mins[last], sizeof (IntRow));
+  memcpy (panel->room.scales[0], panel->room.scales[last], sizeof (IntRow));
+  memcpy (panel->room.mins[0], panel->room.mins[last], sizeof (IntRow));
 }
 
-/* Begins with the next values of the panel. */
+/* Finds the runs of the next len values. */
 static void
-start_filling (Filler *filler, Piece *piece, IntReader *reader)
+find_runs (Panel *panel, size_t len)
 {
-  const size_t left = reader->k - reader->at, len = left < INT_PIECE ? left : INT_PIECE;
+  IntReader *reader = &panel->reader;
   size_t g = 0, at, n;
 
+  for (at = 0; at < len; at += n, g++) {
+    Run *run = &panel->runs[g];
+
+    if (reader->at == reader->run_at + reader->run_len)
+      int_enter_run (reader, g);
+    else
+      copy_scales (panel);
+    n = reader->run_at + reader->run_len - reader->at;
+    n = n < len - at ? n : len - at;
+    run->at = at;
+    run->n = n;
+    if (reader->format->bits == 4) {
+      run->from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
+      reader->at += n;
+    } else {
+      run->from = int_widen_values (reader, panel->room.w + at * INT_PANEL, n);
+    }
+  }
+  panel->n_runs = g;
+}
+
+/* Begins with the next values of a panel. */
+static void
+start_filling (Filler *filler, Piece *piece, Panel *panel)
+{
+  const size_t left = panel->reader.k - panel->reader.at, len = left < INT_PIECE ? left : INT_PIECE;
+
+  filler->panel = panel;
   filler->piece = piece;
   filler->run = filler->tile = filler->at = 0;
   filler->n_left = N_TILES * len / UNIT (filler->has_nibbles);
   piece->n_steps = n_steps_of (len);
   fill_rest (piece, len);
-  for (at = 0; at < len; at += n, g++) {
-    Run *run = &filler->runs[g];
-
-    if (reader->at == reader->run_at + reader->run_len)
-      int_enter_run (reader, g);
-    else
-      copy_scales (reader->room, filler->n_runs - 1);
-    n = reader->run_at + reader->run_len - reader->at;
-    n = n < len - at ? n : len - at;
-    run->at = at;
-    run->n = n;
-    if (filler->has_nibbles) {
-      run->from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
-      reader->at += n;
-    } else {
-      run->from = int_widen_values (reader, reader->room->w + at * INT_PANEL, n);
-    }
-  }
-  filler->n_runs = g;
+  find_runs (panel, len);
 }
 
 /* The next unit, of which there is one. */
 vlm_always_inline void
 fill_unit (Filler *filler, int has_nibbles, Kind kind)
 {
-  const Run *run = &filler->runs[filler->run];
+  const Panel *panel = filler->panel;
+  const Run *run = &panel->runs[filler->run];
   const size_t tile = filler->tile, at = filler->at;
-  const float *scales = filler->room->scales[filler->run] + tile * VF_LANES;
-  const float *mins = filler->room->mins[filler->run] + tile * VF_LANES;
+  const float *scales = panel->room.scales[filler->run] + tile * VF_LANES;
+  const float *mins = panel->room.mins[filler->run] + tile * VF_LANES;
   const Columns columns = { vf_set1 (filler->bias), vf_mul (vf_load (scales), vf_set1 (256)),
     kind == WITH_MIN ? vf_load (mins) : vf_zero () };
   const uint8_t *from = run->from + at / UNIT (has_nibbles) * INT_LANE_BYTES + tile * sizeof (vi);
@@ -273,9 +293,9 @@ typedef struct
 {
   float *y;
   size_t ldy;
-  const uint8_t *tiled;
-  size_t n_rows, first_row; /* of all rows, the first */
-  size_t m, k, n;
+  const VlmTiledRows *x;
+  size_t first; /* row of x */
+  size_t m, n;
   const float *bias; /* or NULL */
 } Product;
 
@@ -335,12 +355,12 @@ end_block (const Product *p, float *y)
   }
 }
 
-/* Multiplies all rows with a piece, and makes the next one ready meanwhile. */
+/* Multiplies all rows with a piece of a panel, and makes the next one ready meanwhile. */
 vlm_always_inline void
-multiply_piece (
-    const Product *p, const Piece *piece, size_t at, Filler *filler, int has_nibbles, Kind kind)
+multiply_piece (const Product *p, const Piece *piece, size_t at, size_t panel, Filler *filler,
+    int has_nibbles, Kind kind)
 {
-  const uint8_t *rows = p->tiled + place_of (p->n_rows, p->k, p->first_row, at);
+  const uint8_t *rows = (const uint8_t *) p->x->data + place_of (p->x, p->first, at);
   const size_t rows_bytes = piece->n_steps * AMX_TILE_BYTES;
   const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const size_t all_steps = n_blocks * N_TILES / 2 * piece->n_steps;
@@ -348,25 +368,31 @@ multiply_piece (
   size_t i, pair;
 
   for (pair = 0; pair < N_TILES / 2; pair++) {
+    float *y = p->y + panel * INT_PANEL + pair * 2 * AMX_COLUMNS;
+
     for (i = 0; i < p->m; i += BLOCK_ROWS)
-      multiply_block ((uint8_t *) (p->y + i * p->ldy + pair * 2 * AMX_COLUMNS),
-          p->ldy * sizeof (float), rows + i / AMX_ROWS * rows_bytes, rows_bytes, piece->tiles[pair],
-          piece->n_steps, at == 0, filler, n_units, has_nibbles, kind);
+      multiply_block ((uint8_t *) (y + i * p->ldy), p->ldy * sizeof (float),
+          rows + i / AMX_ROWS * rows_bytes, rows_bytes, piece->tiles[pair], piece->n_steps, at == 0,
+          filler, n_units, has_nibbles, kind);
   }
 }
 
+/* All panels take their turns with a piece each, so that rows pass by once for all of them. */
 vlm_always_inline void
-multiply (const Product *p, IntReader *reader, Filler *filler, int has_nibbles, Kind kind)
+multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind kind)
 {
+  const size_t n_panels = (p->n + INT_PANEL - 1) / INT_PANEL;
+  const size_t n_pieces = n_panels * ((p->x->k + INT_PIECE - 1) / INT_PIECE);
   Piece pieces[2];
-  size_t at = 0, i;
+  size_t i;
 
-  start_filling (filler, &pieces[0], reader);
+  start_filling (filler, &pieces[0], &panels[0]);
   fill_units (filler, SIZE_MAX, has_nibbles, kind);
-  for (i = 0; at < reader->k; i++, at += INT_PIECE) {
-    if (reader->at < reader->k)
-      start_filling (filler, &pieces[(i + 1) % 2], reader);
-    multiply_piece (p, &pieces[i % 2], at, filler, has_nibbles, kind);
+  for (i = 0; i < n_pieces; i++) {
+    if (i + 1 < n_pieces)
+      start_filling (filler, &pieces[(i + 1) % 2], &panels[(i + 1) % n_panels]);
+    multiply_piece (
+        p, &pieces[i % 2], i / n_panels * INT_PIECE, i % n_panels, filler, has_nibbles, kind);
   }
   for (i = 0; p->bias != NULL && i < p->m; i += BLOCK_ROWS)
     end_block (p, p->y + i * p->ldy);
@@ -374,9 +400,9 @@ multiply (const Product *p, IntReader *reader, Filler *filler, int has_nibbles, 
 
 #define DEFINE_MULTIPLY(name, has_nibbles, kind)                                                   \
   static __attribute__ ((noinline)) void multiply_##name (                                         \
-      const Product *p, IntReader *reader, Filler *filler)                                         \
+      const Product *p, Panel *panels, Filler *filler)                                             \
   {                                                                                                \
-    multiply (p, reader, filler, has_nibbles, kind);                                               \
+    multiply (p, panels, filler, has_nibbles, kind);                                               \
   }
 
 DEFINE_MULTIPLY (nibbles, 1, SCALED)
@@ -385,27 +411,28 @@ DEFINE_MULTIPLY (bytes, 0, SCALED)
 DEFINE_MULTIPLY (bytes_min, 0, WITH_MIN)
 
 static void
-amx_matmul_tiled (float *y, size_t ldy, const void *tiled, size_t n_rows, size_t first_row,
-    size_t m, size_t k, const VlmIntFormat *format, const void *w, size_t n, const float *bias)
+amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, size_t m,
+    const VlmIntFormat *format, const void *w, size_t panel_bytes, size_t n, const float *bias)
 {
-  const Product p = { y, ldy, tiled, n_rows, first_row, m, k, n, bias };
-  IntRoom room;
-  IntReader reader = int_start_panel (&room, format, w, k, 0);
-  Filler filler = {
-    .room = &room, .has_nibbles = format->bits == 4, .bias = 1 + (float) int_bias (format) / 256
-  };
+  const Product p = { y, ldy, x, first, m, n, bias };
+  Panel panels[VLM_TILED_PANELS];
+  Filler filler = { .has_nibbles = format->bits == 4, .bias = 1 + (float) int_bias (format) / 256 };
+  size_t i;
 
-  if (m == 0)
+  if (m == 0 || n == 0)
     return;
+  for (i = 0; i * INT_PANEL < n; i++)
+    panels[i].reader =
+        int_start_panel (&panels[i].room, format, (const uint8_t *) w + i * panel_bytes, x->k, 0);
   amx_configure (AMX_ROW_BYTES);
   if (filler.has_nibbles && format->has_min)
-    multiply_nibbles_min (&p, &reader, &filler);
+    multiply_nibbles_min (&p, panels, &filler);
   else if (filler.has_nibbles)
-    multiply_nibbles (&p, &reader, &filler);
+    multiply_nibbles (&p, panels, &filler);
   else if (format->has_min)
-    multiply_bytes_min (&p, &reader, &filler);
+    multiply_bytes_min (&p, panels, &filler);
   else
-    multiply_bytes (&p, &reader, &filler);
+    multiply_bytes (&p, panels, &filler);
   AMX_RELEASE ();
 }
 
