@@ -110,14 +110,14 @@ ask_for_tiles (void)
 static int
 has_tiles (void)
 {
-  /* Tiles, their products of bytes and of bfloat16; and what converts to that. */
-  const unsigned wanted = 1u << 24 | 1u << 25 | 1u << 22, wanted_1 = 1u << 5;
+  /* Tiles, their products of bytes and of bfloat16. */
+  const unsigned wanted = 1u << 22 | 1u << 24 | 1u << 25;
   const unsigned saved = 1u << TILE_DATA | 1u << (TILE_DATA - 1);
   unsigned eax, ebx, ecx, edx, low, high;
 
-  if (!has_avx512vnni () || !__get_cpuid_count (7, 0, &eax, &ebx, &ecx, &edx)
-      || (edx & wanted) != wanted || !__get_cpuid_count (7, 1, &eax, &ebx, &ecx, &edx)
-      || (eax & wanted_1) != wanted_1)
+  if (!has_avx512vnni () || !__builtin_cpu_supports ("avx512bf16")
+      || !__builtin_cpu_supports ("avx512vbmi") || !__get_cpuid_count (7, 0, &eax, &ebx, &ecx, &edx)
+      || (edx & wanted) != wanted)
     return 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 

@@ -156,8 +156,9 @@ typedef struct
 /* How the keys and values of a packed head are kept, and what is computed with them. */
 typedef enum
 {
-  VLM_HEAD_NONE,    /* there are no packed heads: attention is as fast */
-  VLM_HEAD_INTEGERS /* scores of 8-bit, values and their weights of 12 and 14-bit integers */
+  VLM_HEAD_NONE,     /* there are no packed heads: attention is as fast */
+  VLM_HEAD_INTEGERS, /* scores of 8-bit, values and their weights of 12 and 14-bit integers */
+  VLM_HEAD_BF16      /* all of them in bfloat16, sums in f32 */
 } VlmHeadForm;
 
 /* The keys and values of one head as they are before they are packed. */
@@ -316,6 +317,23 @@ typedef struct
    *                + max_j |v[j][d] - mean[d]| / 4093 + 2^-20 max |v|,   m = max_j m_j
    * Each more head adds 2^-12 to 2^-11; v[j][d] - mean[d] are then, but for 4093, from any mean.
    * These are worst cases. All outputs of random values together are wrong by 0.6 to 1.5 %.
+   *
+   * VLM_HEAD_BF16 rounds to bfloat16 and adds up in f32; numbers below 2^-126 count as zero:
+   *   c[j] = k[j] - mean of all keys, u[i] = q[i] * (2^8 scale * log2 e)
+   *   w[j] = v[j] - mean
+   *   p[j] = 2^(u[i].c[j] 2^-8 - r), as a bfloat16 that is wrong by up to 2^-7
+   * where r is what the query needs for its weights to be in range, nearly always a constant. A
+   * weight below 2^-126 is zero; the largest is not below 2^-31. The sum of weights is that of the
+   * rounded ones. Several heads are brought together as above.
+   *
+   * Error of out[i][d], where m_j is the error of a score:
+   *   m_j   <= |scale| * (2^-7 + 2^-12) * sum_d |q[d]| |c[j][d]|
+   *              + 2^-20 |scale| * sum_d |q[d]| (|k[j][d]| + |mean[d]|)
+   *   error <= (e^(2 m) (1 + 2^-6 + 2^-12) - 1) * max_j |v[j][d] - mean[d]|
+   *              + 2^-8 max_j |v[j][d] - mean[d]| + (2^-20 + 2^-24 n_keys) max |v|,   m = max_j m_j
+   * with v[j][d] - mean[d] from any mean. All outputs of random values together are wrong by 0.3 to
+   * 0.8 %. With max, it is from ln 2 below the largest score to ln (the number of keys) above it, but
+   * for m and 2^-6.
    */
   VlmHeadForm head_form;
   size_t (*head_bytes) (size_t n_keys, size_t head_dim);

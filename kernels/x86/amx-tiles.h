@@ -80,4 +80,12 @@ amx_configure (size_t step)
 #define AMX_MULTIPLY(sums, a, b)                                                                   \
   __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
 
+/*
+ * The same of bfloat16 numbers, in sums of floats:
+ *   sums[r][c] += sum_l a[r][l] b[l / 2][2 c + l % 2],   l < 32
+ * Subnormal numbers count as zero, what goes in and what comes out.
+ */
+#define AMX_MULTIPLY_BF16(sums, a, b)                                                              \
+  __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
+
 #endif

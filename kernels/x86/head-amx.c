@@ -1,432 +1,508 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Attention with packed heads in tiles of AMX, to the same bits as other levels. Scores are one
- * product of tiles. Weights of 14 and values of 12 bits are split into two digits of 7 bits each, and
- * four products of tiles add up in three sums: of high digits, of low ones, and of the mixed ones.
+ * Attention with packed heads in bfloat16 tiles of AMX. Rows of tiles are queries, 32 at a time; columns
+ * are keys, then values of d. Keys come in parts of 32: their scores leave the tiles as floats,
+ * become weights, and two parts make the block whose values are added up at once. While one part is
+ * softened, the tile unit has the scores of the next and half of the values of the block before, all in
+ * turn, so that the processor sees instructions of both kinds.
+ *
+ * No maximum is kept. Keys have lost their mean, so the largest score is not below zero, and
+ * bfloat16 has the exponents of floats: a weight is 2^(score - 30) at first. Queries whose sum of weights is
+ * out of range then, as only far larger scores can make it, are done again with their own maximum.
  */
 
 #include "head-amx.h"
 
-#include "amx-tiles.h"
-#include "int-avx512vnni.h"
+#include "head-amx-pack.h"
 
-#undef HEAD_VECTORS
-#define HEAD_VECTORS 2
-#define HEAD_BIAS 0
-/* While one block is softened, the tile unit has the next. */
-#define HEAD_BUFFERS 2
+#include <math.h>
+#include <string.h>
 
-#include "kernels/simd/head-queries.h"
-
-/* Bytes of a row of a tile: values of d for scores, keys for values. */
-#define STEP AMX_ROW_BYTES
-
-/* Bits of a digit. */
-#define DIGIT 7
-
-#define COLUMN_BYTES (4 * HEAD_COLUMNS)
-
-/* Weights of the block: quads of keys, a byte each. */
-#define QUADS (HEAD_BLOCK / 4)
-
-/* Sums of 16 values of d for the queries of a vector: high, mixed, low. */
-typedef int32_t Sums[3][AMX_ROWS][AMX_COLUMNS];
-
-static const uint8_t zeros[AMX_TILE_BYTES] __attribute__ ((aligned (64)));
-
-static size_t
-round_up (size_t n, size_t step)
-{
-  return (n + step - 1) / step * step;
-}
-
-static size_t
-amx_head_bytes (size_t n_keys, size_t head_dim)
-{
-  return (n_keys + 3 * head_dim) * sizeof (float)
-      + round_up (n_keys, 2 * AMX_ROWS) * round_up (head_dim, STEP)
-      + 2 * round_up (n_keys, STEP) * round_up (head_dim, AMX_ROWS);
-}
-
-/* The tiles of key number first, a multiple of 64, and of d on. */
-static uint8_t *
-value_tiles (const HeadArrays *arrays, size_t first, size_t d)
-{
-  size_t n_groups = (arrays->dim + AMX_ROWS - 1) / AMX_ROWS;
-
-  return (uint8_t *) arrays->values
-      + (first / STEP * n_groups + d / AMX_ROWS) * (size_t) (2 * AMX_TILE_BYTES);
-}
+#define QUERIES (2 * AMX_ROWS)
 
 /*
- * Keys are zero after the last one, up to a multiple of 32. Values are, for each 64 keys and each 16
- * values of d, a tile of high digits and one of low ones: rows of d, a byte for each key.
+ * A score leaves the tiles as 2^8 times the exponent of its weight, with the bias that exponents have in
+ * bfloat16: half of that, as an integer, is the weight, but for 2^x - 1 - x of its mantissa.
  */
+#define UNIT 256
+#define REFERENCE (-30)
+#define BIAS (127 + REFERENCE)
+
+/* Sums of weights within these are right. */
+#define LEAST_SUM 0x1p-60f
+#define MOST_SUM 0x1p60f
+
+typedef float FloatTile[AMX_ROWS][AMX_COLUMNS];
+
+/* Two tiles by two: of queries, then of keys or of d. */
+typedef FloatTile FourTiles[2][2];
+
+/* 32 queries. */
+typedef struct
+{
+  FourTiles scores[2]; /* of two parts */
+  HalfTile p[2][2][2]; /* weights: of two blocks, two parts each, two tiles of queries */
+  FloatTile start[2];  /* what scores begin with */
+  HalfTile q[MOST_STEPS][2];
+  FourTiles out[MOST_STEPS];
+  float sums[QUERIES][AMX_COLUMNS]; /* of weights of a head, in 16 parts */
+  float sum[QUERIES];               /* of all heads */
+  float reference[QUERIES];         /* what all scores are less by, but for REFERENCE */
+  /* Where heads are brought together: what scores of the head lost with the mean of its keys, queries as they were,
+   * and what sums of values lost with the means. */
+  float offset[QUERIES];
+  float columns[HEAD_MAX_DIM][QUERIES];
+  float lost[QUERIES][HEAD_MAX_DIM];
+} __attribute__ ((aligned (64))) Work;
+
+typedef struct
+{
+  const HalfTile *keys, *values;
+  const float *out; /* what its values are added to */
+  size_t n;         /* keys that there are */
+} Block;
+
+static const float zeros[4 * AMX_ROWS * AMX_COLUMNS] __attribute__ ((aligned (64)));
+
+/* 2^-8 (1 + x - 2^x) in the middle of 64 ranges of x from 0 to 1. */
+static const uint8_t corrections[64]
+    __attribute__ ((aligned (64))) = { 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 14, 15, 16,
+      16, 17, 18, 18, 19, 19, 20, 20, 21, 21, 21, 21, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 21,
+      21, 21, 20, 20, 20, 19, 18, 18, 17, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 5, 4, 2, 1 };
+
 static HeadArrays
-find_arrays (const void *packed, size_t n_keys, size_t head_dim)
+find_head (const VlmHeadAttention *args, size_t number)
 {
-  HeadArrays arrays = { .dim = head_dim, .padded_dim = round_up (head_dim, STEP) };
-
-  arrays.k_scale = (float *) packed;
-  arrays.v_scale = arrays.k_scale + n_keys;
-  arrays.v_mean = arrays.v_scale + head_dim;
-  arrays.keys = (int8_t *) (arrays.v_mean + head_dim);
-  arrays.values = arrays.keys + round_up (n_keys, 2 * AMX_ROWS) * arrays.padded_dim;
-  arrays.k_mean = (float *) value_tiles (&arrays, round_up (n_keys, STEP), 0);
-  return arrays;
+  return find_arrays (
+      (const char *) args->head + number * args->head_stride, args->n_keys, args->head_dim);
 }
 
-/* Digits of VF_LANES values: value = 128 * high + low, low in -64 .. 63. */
+/* Block number index of all heads. */
+static Block
+find_block (const VlmHeadAttention *args, size_t index)
+{
+  const size_t per_head = count_blocks (args->n_keys), number = index % per_head;
+  const HeadArrays arrays = find_head (args, index / per_head);
+  const size_t tiles = number * block_tiles (args->head_dim), left = args->n_keys - number * BLOCK;
+
+  return (Block){ arrays.keys + tiles, arrays.values + tiles, index == 0 ? zeros : NULL,
+    left < BLOCK ? left : BLOCK };
+}
+
+/* Which of n weights in a register are of keys. */
+static __mmask32
+find_mask (size_t n)
+{
+  __mmask32 mask = 0;
+  size_t i;
+
+  for (i = 0; i < STEP; i++)
+    mask |= (__mmask32) (key_of_weight (i) < n) << i;
+  return mask;
+}
+
+/* What there is to soften of a part, and how many rows after each four products. */
+typedef struct
+{
+  const FourTiles *scores;
+  HalfTile *p;
+  float (*sums)[AMX_COLUMNS];
+  __mmask32 mask;
+  size_t at, step;
+} Softening;
+
+/* The next rows: weights of 32 keys in each, and their sums. */
 vlm_always_inline void
-split_digits (vi value, vi *high, vi *low)
+soften (Softening *softening)
 {
-  *high = _mm512_srai_epi32 (_mm512_add_epi32 (value, vi_set1 (64)), DIGIT);
-  *low = _mm512_sub_epi32 (value, _mm512_slli_epi32 (*high, DIGIT));
-}
+  const __m512i table = _mm512_load_si512 (corrections), ones = _mm512_set1_epi16 (0x3f80);
+  const size_t end = softening->at + softening->step;
+  size_t i;
 
-/* Adds the byte of key number lane of four to a word. */
-vlm_always_inline vi
-add_byte (vi word, vi byte, unsigned lane)
-{
-  return vi_or (word, _mm512_slli_epi32 (_mm512_and_si512 (byte, vi_set1 (255)), 8 * lane));
-}
+  for (; softening->at < QUERIES && softening->at < end; softening->at += 4) {
+    const float *scores = (*softening->scores)[softening->at / 16][0][softening->at % 16];
+    uint16_t *p = softening->p[0][softening->at];
+    float *sums = softening->sums[softening->at];
 
-/* Four keys from key number j on, of values of d from d on, as far as there are any. */
-static void
-pack_quad (const HeadArrays *arrays, const VlmHead *head, const HeadColumns *columns,
-    const float *inverse, size_t j, size_t d)
-{
-  int32_t words[2][AMX_ROWS];
-  vi all_high = vi_set1 (0), all_low = vi_set1 (0);
-  uint8_t *tiles = value_tiles (arrays, j / STEP * STEP, d) + j % STEP;
-  size_t lane, r;
-
-  for (lane = 0; lane < 4 && j + lane < head->n_keys; lane++) {
-    const float *row = head->v + (j + lane) * head->v_stride;
-    vi high, low;
-
-    split_digits (head_round_values (row, columns->mean, inverse, d, head->head_dim), &high, &low);
-    all_high = add_byte (all_high, high, (unsigned) lane);
-    all_low = add_byte (all_low, low, (unsigned) lane);
-  }
-  vi_store ((uint8_t *) words[0], all_high);
-  vi_store ((uint8_t *) words[1], all_low);
-  for (r = 0; r < AMX_ROWS; r++) {
-    memcpy (tiles + r * STEP, &words[0][r], 4);
-    memcpy (tiles + AMX_TILE_BYTES + r * STEP, &words[1][r], 4);
-  }
-}
-
-static void
-pack_values (const HeadArrays *arrays, const VlmHead *head)
-{
-  float inverse[HEAD_MAX_DIM] = { 0 };
-  HeadColumns columns;
-  size_t j, d;
-
-  head_look_at_columns (&columns, head->v, head->v_stride, head->n_keys, head->head_dim);
-  head_scale_values (arrays, inverse, &columns);
-  for (j = 0; j < round_up (head->n_keys, STEP); j += 4) {
-    for (d = 0; d < head->head_dim; d += AMX_ROWS)
-      pack_quad (arrays, head, &columns, inverse, j, d);
-  }
-}
-
-static void
-amx_pack_head (void *packed, const VlmHead *head)
-{
-  const HeadArrays arrays = find_arrays (packed, head->n_keys, head->head_dim);
-  const size_t rows = round_up (head->n_keys, 2 * AMX_ROWS);
-
-  memset (arrays.keys, 0, rows * arrays.padded_dim);
-  head_pack_keys (&arrays, head);
-  pack_values (&arrays, head);
-}
-
-#define LOAD_QUERIES(d)                                                                            \
-  AMX_LOAD (6, tile->q[(d) / 4], 0, COLUMN_BYTES);                                                 \
-  AMX_LOAD (7, tile->q[(d) / 4], STEP, COLUMN_BYTES);
-
-/* Products of 16 keys with all queries of the tile. */
-#define SCORE_STEP(a, b, from, d)                                                                  \
-  AMX_LOAD (4, (from) + (d), 0, dim);                                                              \
-  AMX_MULTIPLY (a, 4, 6);                                                                          \
-  AMX_MULTIPLY (b, 4, 7);
-
-#define CLEAR_SCORES(a, b)                                                                         \
-  AMX_LOAD (a, zeros, 0, STEP);                                                                    \
-  AMX_LOAD (b, zeros, 0, STEP);
-
-#define STORE_SCORES(a, b, row)                                                                    \
-  AMX_STORE (a, (row), 0, COLUMN_BYTES);                                                           \
-  AMX_STORE (b, (row), STEP, COLUMN_BYTES);
-
-/* Heads of up to 64: products of n keys, in place of their scores. Queries stay in tiles. */
-static __attribute__ ((noinline)) void
-score_short (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n)
-{
-  const size_t dim = STEP;
-  size_t j;
-
-  LOAD_QUERIES (0)
-  for (j = 0; j < n; j += 2 * AMX_ROWS) {
-    CLEAR_SCORES (0, 1)
-    SCORE_STEP (0, 1, keys + j * dim, 0)
-    if (j > 0) {
-      STORE_SCORES (2, 3, scores[j - AMX_ROWS])
-    }
-    CLEAR_SCORES (2, 3)
-    SCORE_STEP (2, 3, keys + (j + AMX_ROWS) * dim, 0)
-    STORE_SCORES (0, 1, scores[j])
-  }
-  STORE_SCORES (2, 3, scores[j - AMX_ROWS])
-}
-
-/* The same of longer ones. */
-static __attribute__ ((noinline)) void
-score_long (const HeadTile *tile, HeadRow *scores, const int8_t *keys, size_t n, size_t dim)
-{
-  size_t j, d;
-
-  for (j = 0; j < n; j += 2 * AMX_ROWS) {
-    CLEAR_SCORES (0, 1)
-    CLEAR_SCORES (2, 3)
-    for (d = 0; d < dim; d += STEP) {
-      LOAD_QUERIES (d)
-      SCORE_STEP (0, 1, keys + j * dim, d)
-      SCORE_STEP (2, 3, keys + (j + AMX_ROWS) * dim, d)
-    }
-    STORE_SCORES (0, 1, scores[j])
-    STORE_SCORES (2, 3, scores[j + AMX_ROWS])
-  }
-}
-
-/* Makes a score of the integers that were left in its place. */
-vlm_always_inline vf
-scale_score (float *scores, float k_scale)
-{
-  vf score = vf_mul (vi_to_vf (vi_load ((const uint8_t *) scores)), vf_set1 (k_scale));
-
-  vf_store (scores, score);
-  return score;
-}
-
-/* Makes floats of the n integers that scores are; after them come as many as steps of tiles take,
- * which no weight is left of. */
-static vf
-scale_scores (HeadRow *block, const float *k_scale, size_t n, size_t v)
-{
-  /* Four at a time, or each would wait for the one before. */
-  vf most[4] = { vf_set1 (HEAD_NO_MAX), vf_set1 (HEAD_NO_MAX), vf_set1 (HEAD_NO_MAX),
-    vf_set1 (HEAD_NO_MAX) };
-  size_t j, i;
-
-  for (j = 0; j + 4 <= n; j += 4) {
     VLM_UNROLL
-    for (i = 0; i < 4; i++)
-      most[i] = vf_max (scale_score (block[j + i] + v * VF_LANES, k_scale[j + i]), most[i]);
+    for (i = 0; i < 4; i++) {
+      __m512i low = _mm512_cvtps_epi32 (vf_load (scores + i * AMX_COLUMNS));
+      __m512i high = _mm512_cvtps_epi32 (vf_load (scores + (AMX_ROWS + i) * AMX_COLUMNS));
+      /* Where nothing is left, exponents are below zero, and become zero. */
+      __m512i x = _mm512_packus_epi32 (low, high);
+      __m512i y =
+          _mm512_maskz_permutexvar_epi8 (0x5555555555555555, _mm512_srli_epi16 (x, 2), table);
+      __m512i weights = _mm512_maskz_srli_epi16 (softening->mask, _mm512_sub_epi16 (x, y), 1);
+      vf sum = vf_load (sums + i * AMX_COLUMNS);
+
+      _mm512_storeu_si512 (p + i * STEP, weights);
+      vf_store (
+          sums + i * AMX_COLUMNS, _mm512_dpbf16_ps (sum, (__m512bh) weights, (__m512bh) ones));
+    }
   }
-  for (; j < n; j++)
-    most[0] = vf_max (scale_score (block[j] + v * VF_LANES, k_scale[j]), most[0]);
-  for (; j % STEP != 0; j++)
-    vf_store (block[j] + v * VF_LANES, vf_set1 (-INFINITY));
-  return vf_max (vf_max (most[0], most[1]), vf_max (most[2], most[3]));
 }
 
-/* The weight of a key. */
-vlm_always_inline vi
-weigh (const float *score, vf most, vf q_scale)
-{
-  return vi_from_vf (head_exp2 (vf_mul (vf_sub (vf_load (score), most), q_scale), HEAD_WEIGHT_MAX));
-}
+/* Products of two tiles at a, one after the other, with two others; sums are in 0 .. 3. */
+#define PRODUCTS(a, b0, b1, BEGIN)                                                                 \
+  AMX_LOAD (4, a, 0, AMX_ROW_BYTES);                                                               \
+  AMX_LOAD (6, b0, 0, AMX_ROW_BYTES);                                                              \
+  BEGIN (0)                                                                                        \
+  AMX_MULTIPLY_BF16 (0, 4, 6);                                                                     \
+  AMX_LOAD (7, b1, 0, AMX_ROW_BYTES);                                                              \
+  BEGIN (1)                                                                                        \
+  AMX_MULTIPLY_BF16 (1, 4, 7);                                                                     \
+  AMX_LOAD (5, a, AMX_TILE_BYTES, AMX_ROW_BYTES);                                                  \
+  BEGIN (2)                                                                                        \
+  AMX_MULTIPLY_BF16 (2, 5, 6);                                                                     \
+  BEGIN (3)                                                                                        \
+  AMX_MULTIPLY_BF16 (3, 5, 7);
 
-/* Low digits of two times two weights, the second two in the odd bytes. */
-vlm_always_inline vi
-low_digits (vi even, vi odd)
-{
-  vi both =
-      _mm512_ternarylogic_epi32 (_mm512_set1_epi16 (255), even, _mm512_slli_epi16 (odd, 8), 0xca);
+#define STORE_SUMS(i) AMX_STORE (i, done, (i) *AMX_TILE_BYTES, AMX_ROW_BYTES);
 
-  return _mm512_and_si512 (both, _mm512_set1_epi8 (127));
-}
-
-vlm_always_inline vi
-high_digits (vi even, vi odd)
-{
-  return _mm512_ternarylogic_epi32 (_mm512_set1_epi16 (255), _mm512_srli_epi16 (even, DIGIT),
-      _mm512_slli_epi16 (odd, 8 - DIGIT), 0xca);
-}
-
-/* Makes weights of the n scores of a block. */
-vlm_always_inline void
-soften (HeadTile *tile, HeadRow *scores, const float *k_scale, size_t n, size_t v)
-{
-  static const int16_t ones[2] = { 1, 1 };
-  const size_t at = v * VF_LANES;
-  const vf q_scale = vf_load (tile->q_scale + at), most = scale_scores (scores, k_scale, n, v);
-  vf before = vf_load (tile->max + at), max = vf_max (before, most), older, newer;
-  vi sum = vi_set1 (0);
-  size_t j;
-
-  for (j = 0; j < round_up (n, STEP); j += 4) {
-    vi even =
-        vi_pair (weigh (scores[j] + at, most, q_scale), weigh (scores[j + 2] + at, most, q_scale));
-    vi odd = vi_pair (
-        weigh (scores[j + 1] + at, most, q_scale), weigh (scores[j + 3] + at, most, q_scale));
-
-    sum = vi_dot_pair (vi_dot_pair (sum, even, ones), odd, ones);
-    vi_store ((uint8_t *) (tile->p[j / 4] + at), high_digits (even, odd));
-    vi_store ((uint8_t *) (tile->p[QUADS + j / 4] + at), low_digits (even, odd));
-  }
-
-  older = head_exp2 (vf_mul (vf_sub (before, max), q_scale), 1);
-  newer = head_exp2 (vf_mul (vf_sub (most, max), q_scale), 1);
-  vf_store (tile->max + at, max);
-  vf_store (tile->older + at, older);
-  vf_store (tile->newer + at, newer);
-  vf_store (
-      tile->sum + at, vf_fma (vf_load (tile->sum + at), older, vf_mul (vi_to_vf (sum), newer)));
-}
-
-/* Four products of a step: keys number j to j + 63 of the block. */
-#define VALUE_STEP(j, v, high, mixed, low)                                                         \
-  AMX_LOAD (6, values + (j) / STEP * stride, 0, STEP);                                             \
-  AMX_LOAD (7, tile->p[(j) / 4], (v) *STEP, COLUMN_BYTES);                                         \
-  AMX_MULTIPLY (high, 6, 7);                                                                       \
-  AMX_LOAD (7, tile->p[QUADS + (j) / 4], (v) *STEP, COLUMN_BYTES);                                 \
-  AMX_MULTIPLY (mixed, 6, 7);                                                                      \
-  AMX_LOAD (6, values + (j) / STEP * stride, AMX_TILE_BYTES, STEP);                                \
-  AMX_MULTIPLY (low, 6, 7);                                                                        \
-  AMX_LOAD (7, tile->p[(j) / 4], (v) *STEP, COLUMN_BYTES);                                         \
-  AMX_MULTIPLY (mixed, 6, 7);
-
-#define CLEAR_SUMS(a, b, c)                                                                        \
-  AMX_LOAD (a, zeros, 0, STEP);                                                                    \
-  AMX_LOAD (b, zeros, 0, STEP);                                                                    \
-  AMX_LOAD (c, zeros, 0, STEP);
-
-#define STORE_SUMS(a, b, c, sums, v)                                                               \
-  AMX_STORE (a, (sums)[v], 0, STEP);                                                               \
-  AMX_STORE (b, (sums)[v], AMX_TILE_BYTES, STEP);                                                  \
-  AMX_STORE (c, (sums)[v], 2 * AMX_TILE_BYTES, STEP);
+#define GO_ON(i)
+#define BEGIN_SCORES(i)                                                                            \
+  STORE_SUMS (i)                                                                                   \
+  AMX_LOAD (i, start, (i) / 2 * AMX_TILE_BYTES, AMX_ROW_BYTES);
+#define BEGIN_VALUES(i)                                                                            \
+  STORE_SUMS (i)                                                                                   \
+  AMX_LOAD (i, from, (i) *AMX_TILE_BYTES, AMX_ROW_BYTES);
 
 /*
- * Sums of products of the weights of n keys and 16 values of d. A store waits for the product that it
- * stores, and all products after it wait for the store: sums leave once there are products after
- * them. Those of the last vector are left in tiles 3 to 5, and those of the call before are stored.
+ * Scores of 32 keys. Sums leave the tiles once there are products after them: those of before go to
+ * done, these stay.
  */
-static __attribute__ ((noinline)) void
-sum_values (
-    const HeadTile *tile, Sums *sums, Sums *before, const uint8_t *values, size_t stride, size_t n)
+vlm_always_inline void
+score_part (
+    const Work *work, const HalfTile *keys, size_t steps, FourTiles *done, Softening *softening)
 {
-  size_t j;
+  const FloatTile *start = work->start;
+  size_t s;
 
-  CLEAR_SUMS (0, 1, 2)
-  VALUE_STEP ((size_t) 0, 0, 0, 1, 2)
-  STORE_SUMS (3, 4, 5, before, 1)
-  for (j = STEP; j < n; j += STEP) {
-    VALUE_STEP (j, 0, 0, 1, 2)
-  }
-  CLEAR_SUMS (3, 4, 5)
-  VALUE_STEP ((size_t) 0, 1, 3, 4, 5)
-  STORE_SUMS (0, 1, 2, sums, 0)
-  for (j = STEP; j < n; j += STEP) {
-    VALUE_STEP (j, 1, 3, 4, 5)
+  PRODUCTS (work->q[0], keys, keys + steps, BEGIN_SCORES)
+  soften (softening);
+  for (s = 1; s < steps; s++) {
+    PRODUCTS (work->q[s], keys + s, keys + steps + s, GO_ON)
+    soften (softening);
   }
 }
 
-/* out = out * older + sum * newer for 16 values of d from d on */
-static void
-add_sums (HeadTile *tile, Sums *sums, size_t d)
+/* Adds the values of a block for 32 of d, likewise. */
+vlm_always_inline void
+add_values (const HalfTile (*p)[2], const HalfTile *values, const float *from, FourTiles *done,
+    Softening *softening)
 {
-  size_t r, v;
+  PRODUCTS (p[0], values, values + 1, BEGIN_VALUES)
+  soften (softening);
+  PRODUCTS (p[1], values + 2, values + 3, GO_ON)
+  soften (softening);
+}
 
-  for (v = 0; v < HEAD_VECTORS; v++) {
-    const vf older = vf_load (tile->older + v * VF_LANES);
-    const vf newer = vf_load (tile->newer + v * VF_LANES);
+static void
+store_sums (FourTiles *done)
+{
+  STORE_SUMS (0)
+  STORE_SUMS (1)
+  STORE_SUMS (2)
+  STORE_SUMS (3)
+}
 
-    for (r = 0; r < AMX_ROWS; r++) {
-      float *out = tile->out[d + r] + v * VF_LANES;
-      vi sum = vi_load ((const uint8_t *) sums[v][0][r]);
+/*
+ * Softens part number index of all heads, which is of block now, while there are products of the next part,
+ * of block next, and of the values of block last. Any of them may be missing. Takes and returns where the sums
+ * go that are in tiles.
+ */
+static __attribute__ ((noinline)) FourTiles *
+work_on_part (Work *work, size_t index, size_t steps, const Block *last, const Block *now,
+    const Block *next, FourTiles *done)
+{
+  const size_t part = index % 2, block = index / 2 % 2, half = (steps + 1) / 2;
+  const size_t end = last == NULL ? 0 : part == 0 ? half : steps;
+  const size_t n = (next != NULL ? steps : 0) + (last != NULL ? 2 * half : 0);
+  Softening softening = { .scores = &work->scores[part],
+    .p = work->p[block][part],
+    .sums = work->sums,
+    .at = QUERIES,
+    .step = n > 0 ? (QUERIES / 4 + n - 1) / n * 4 : QUERIES };
+  size_t s;
 
-      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) sums[v][1][r]));
-      sum = vi_add (_mm512_slli_epi32 (sum, DIGIT), vi_load ((const uint8_t *) sums[v][2][r]));
-      vf_store (out, vf_fma (vf_load (out), older, vf_mul (vi_to_vf (sum), newer)));
+  if (now != NULL) {
+    const size_t before = part * STEP;
+
+    softening.at = 0;
+    softening.mask =
+        now->n >= before + STEP ? 0xffffffff : find_mask (now->n > before ? now->n - before : 0);
+  }
+  if (next != NULL) {
+    score_part (work, next->keys + (1 - part) * 2 * steps, steps, done, &softening);
+    done = &work->scores[1 - part];
+  }
+  for (s = part == 0 ? 0 : half; s < end; s++) {
+    FourTiles *out = &work->out[s];
+
+    add_values ((const HalfTile (*)[2]) work->p[1 - block], last->values + 4 * s,
+        last->out != NULL ? last->out : &(*out)[0][0][0][0], done, &softening);
+    done = out;
+  }
+  if (n == 0)
+    store_sums (done);
+  softening.step = QUERIES;
+  soften (&softening);
+  return done;
+}
+
+/* u.mean of the keys of a head, u being queries times what makes scores powers of two. */
+static void
+find_offset (Work *work, const VlmHeadAttention *args, size_t head)
+{
+  const float *mean = find_head (args, head).k_mean;
+  size_t d, i;
+
+  for (i = 0; i < QUERIES; i += VF_LANES) {
+    vf sum = vf_zero ();
+
+    for (d = 0; d < args->head_dim; d++)
+      sum = vf_fma (vf_load (work->columns[d] + i), vf_set1 (mean[d]), sum);
+    vf_store (work->offset + i, sum);
+  }
+}
+
+/* Before the scores of a head. */
+static void
+begin_head (Work *work, const VlmHeadAttention *args, size_t head)
+{
+  size_t i;
+
+  if (args->max != NULL)
+    find_offset (work, args, head);
+  for (i = 0; i < QUERIES; i++)
+    vf_store (work->start[i / AMX_ROWS][i % AMX_ROWS],
+        vf_set1 (UNIT * (BIAS + (work->offset[i] - work->reference[i]))));
+}
+
+/* After its last weights. */
+static void
+end_head (Work *work, const VlmHeadAttention *args, size_t head)
+{
+  const float *mean = find_head (args, head).v_mean;
+  size_t i, d;
+
+  for (i = 0; i < QUERIES; i++) {
+    const float sum = vf_sum (vf_load (work->sums[i]));
+
+    vf_store (work->sums[i], vf_zero ());
+    work->sum[i] += sum;
+    for (d = 0; args->max != NULL && d < args->head_dim; d += VF_LANES)
+      vf_store (work->lost[i] + d,
+          vf_fma (vf_set1 (sum), vf_load (mean + d), vf_load (work->lost[i] + d)));
+  }
+}
+
+/* Rounds n queries; the rows after them are zero. */
+static void
+begin_queries (Work *work, const VlmHeadAttention *args, size_t first, size_t n)
+{
+  const size_t dim = args->head_dim;
+  const float factor = args->scale * HEAD_LOG2_E;
+  float row[HEAD_MAX_DIM] = { 0 };
+  size_t i, d;
+
+  for (i = 0; i < QUERIES; i++) {
+    const float *q = args->q + (first + i) * args->q_stride;
+
+    for (d = 0; d < dim; d += VF_LANES)
+      vf_store (row + d, i < n ? vf_mul (load_rest (q, d, dim), vf_set1 (factor)) : vf_zero ());
+    for (d = 0; d < dim; d += STEP)
+      _mm512_storeu_si512 (work->q[d / STEP][i / AMX_ROWS][i % AMX_ROWS],
+          round_pair (vf_mul (vf_load (row + d), vf_set1 (UNIT)),
+              vf_mul (vf_load (row + d + VF_LANES), vf_set1 (UNIT))));
+    for (d = 0; args->max != NULL && d < dim; d++)
+      work->columns[d][i] = row[d];
+  }
+}
+
+/* The mean score is that of the head that has the largest. */
+static void
+find_reference (Work *work, const VlmHeadAttention *args)
+{
+  size_t head, i;
+
+  memset (work->offset, 0, sizeof work->offset);
+  memset (work->reference, 0, sizeof work->reference);
+  for (head = 0; args->max != NULL && head <= args->n_more; head++) {
+    find_offset (work, args, head);
+    for (i = 0; i < QUERIES; i++) {
+      if (head == 0 || work->offset[i] > work->reference[i])
+        work->reference[i] = work->offset[i];
     }
   }
 }
 
-/* Begins with the n keys from key number first on. */
+/* Asks for what queries of the next call for 32 read and write. */
 static void
-begin_block (
-    const HeadTile *tile, HeadRow *scores, const HeadArrays *arrays, size_t first, size_t n)
+prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
 {
-  const int8_t *keys = arrays->keys + first * arrays->padded_dim;
+  size_t i, d;
 
-  if (arrays->padded_dim == STEP)
-    score_short (tile, scores, keys, n);
-  else
-    score_long (tile, scores, keys, n, arrays->padded_dim);
-}
-
-/* Adds the values of these keys. Sums are converted while the tile unit has those that follow. */
-static void
-end_block (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t n)
-{
-  const size_t stride = (size_t) (value_tiles (arrays, STEP, 0) - value_tiles (arrays, 0, 0));
-  Sums sums[2][HEAD_VECTORS] __attribute__ ((aligned (64)));
-  size_t g, d;
-
-  for (g = 0, d = 0; d < arrays->dim; g++, d += AMX_ROWS) {
-    sum_values (tile, sums[g % 2], sums[(g + 1) % 2], value_tiles (arrays, first, d), stride, n);
-    if (g > 0)
-      add_sums (tile, sums[(g + 1) % 2], d - AMX_ROWS);
+  for (i = first; i < first + n && i < args->n_queries; i++) {
+    for (d = 0; d < args->head_dim; d += VF_LANES) {
+      __builtin_prefetch (args->q + i * args->q_stride + d);
+      __builtin_prefetch (args->out + i * args->out_stride + d, 1);
+    }
   }
-  STORE_SUMS (3, 4, 5, sums[(g + 1) % 2], 1)
-  add_sums (tile, sums[(g + 1) % 2], d - AMX_ROWS);
 }
 
-static size_t
-block_keys (const VlmHeadAttention *args, size_t first)
+/* Takes all keys of all heads into the work. The queries after them begin at end. */
+static void
+absorb_all (Work *work, const VlmHeadAttention *args, size_t end)
 {
-  return args->n_keys - first < HEAD_BLOCK ? args->n_keys - first : HEAD_BLOCK;
+  const size_t per_head = count_blocks (args->n_keys), n = per_head * (args->n_more + 1);
+  const size_t steps = count_steps (args->head_dim), ahead = (QUERIES + n - 1) / n;
+  Block last = { 0 }, now = find_block (args, 0), next = { 0 };
+  FourTiles *done = &work->scores[1];
+  size_t i;
+
+  memset (work->sum, 0, sizeof work->sum);
+  memset (work->sums, 0, sizeof work->sums);
+  if (args->max != NULL)
+    memset (work->lost, 0, sizeof work->lost);
+  begin_head (work, args, 0);
+  done = work_on_part (work, 1, steps, NULL, NULL, &now, done);
+  for (i = 0; i < n; i++) {
+    const int has_next = i + 1 < n;
+
+    done = work_on_part (work, 2 * i, steps, i > 0 ? &last : NULL, &now, &now, done);
+    if (has_next) {
+      next = find_block (args, i + 1);
+      if ((i + 1) % per_head == 0)
+        begin_head (work, args, (i + 1) / per_head);
+    }
+    done = work_on_part (
+        work, 2 * i + 1, steps, i > 0 ? &last : NULL, &now, has_next ? &next : NULL, done);
+    prefetch_queries (args, end + i * ahead, ahead);
+    if ((i + 1) % per_head == 0)
+      end_head (work, args, i / per_head);
+    last = now;
+    now = next;
+  }
+  done = work_on_part (work, 2 * n, steps, &last, NULL, NULL, done);
+  done = work_on_part (work, 2 * n + 1, steps, &last, NULL, NULL, done);
+  store_sums (done);
+}
+
+static int
+is_in_range (float sum)
+{
+  return sum >= LEAST_SUM && sum <= MOST_SUM;
+}
+
+/* The largest of the scores of a part, of which n are of keys. */
+static float
+find_most (const FourTiles *scores, size_t i, size_t n, float most)
+{
+  size_t j;
+
+  for (j = 0; j < n && j < STEP; j++)
+    most = fmaxf (most, (*scores)[i / AMX_ROWS][j / AMX_COLUMNS][i % AMX_ROWS][j % AMX_COLUMNS]);
+  return most;
+}
+
+/* Makes the largest score the reference of those of n queries whose sum is out of range. Returns
+ * whether there are any. */
+static int
+find_maxima (Work *work, const VlmHeadAttention *args, size_t n)
+{
+  const size_t per_head = count_blocks (args->n_keys), steps = count_steps (args->head_dim);
+  Softening nothing = { .at = QUERIES };
+  float most[QUERIES];
+  size_t i, block, part;
+  int found = 0;
+
+  for (i = 0; i < n; i++) {
+    most[i] = -INFINITY;
+    found |= !is_in_range (work->sum[i]);
+  }
+  for (block = 0; found && block < per_head * (args->n_more + 1); block++) {
+    const Block now = find_block (args, block);
+
+    if (block % per_head == 0)
+      begin_head (work, args, block / per_head);
+    for (part = 0; part < 2 && part * STEP < now.n; part++) {
+      score_part (work, now.keys + part * 2 * steps, steps, &work->scores[1], &nothing);
+      store_sums (&work->scores[0]);
+      for (i = 0; i < n; i++)
+        most[i] = find_most (&work->scores[0], i, now.n - part * STEP, most[i]);
+    }
+  }
+  for (i = 0; i < n; i++) {
+    if (!is_in_range (work->sum[i]))
+      work->reference[i] += most[i] / UNIT - BIAS;
+  }
+  return found;
 }
 
 static void
-absorb_all (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end)
+finish_query (const Work *work, const VlmHeadAttention *args, size_t i, float *out)
 {
-  size_t block, key, v;
+  const vf inverse = vf_set1 (1 / work->sum[i]);
+  const float *mean = find_head (args, 0).v_mean;
+  size_t d;
 
-  head_begin_keys (tile, arrays);
-  begin_block (tile, tile->scores[0], arrays, 0, block_keys (args, 0));
-  for (block = 0, key = 0; key < args->n_keys; block++, key += HEAD_BLOCK) {
-    const size_t n = block_keys (args, key), next = key + HEAD_BLOCK;
+  for (d = 0; d < args->head_dim; d += VF_LANES) {
+    vf sum = vf_load (work->out[d / STEP][i / AMX_ROWS][d / AMX_COLUMNS % 2][i % AMX_ROWS]);
 
-    if (next < args->n_keys)
-      begin_block (tile, tile->scores[(block + 1) % 2], arrays, next, block_keys (args, next));
-    if (block * HEAD_PREFETCH < HEAD_COLUMNS)
-      head_prefetch_queries (args, end + block * HEAD_PREFETCH, HEAD_PREFETCH);
-    for (v = 0; v < HEAD_VECTORS; v++)
-      soften (tile, tile->scores[block % 2], arrays->k_scale + key, n, v);
-    end_block (tile, arrays, key, n);
+    store_rest (out, vf_fma (sum, inverse, vf_load (mean + d)), d, args->head_dim);
+  }
+}
+
+/* Sums as they are, but for a power of two, which makes that of the weights 1 to 2. */
+static void
+finish_total (const Work *work, const VlmHeadAttention *args, size_t i, size_t query)
+{
+  const int exponent = ilogbf (work->sum[i]);
+  const vf factor = vf_set1 (ldexpf (1, -exponent));
+  float *out = args->out + query * args->out_stride;
+  size_t d;
+
+  args->max[query] = (work->reference[i] + (float) (exponent - REFERENCE)) * HEAD_LN_2;
+  args->sum[query] = ldexpf (work->sum[i], -exponent);
+  for (d = 0; d < args->head_dim; d += VF_LANES) {
+    vf sum = vf_load (work->out[d / STEP][i / AMX_ROWS][d / AMX_COLUMNS % 2][i % AMX_ROWS]);
+
+    store_rest (out, vf_mul (vf_add (sum, vf_load (work->lost[i] + d)), factor), d, args->head_dim);
   }
 }
 
 static void
 amx_attend_head (const VlmHeadAttention *args)
 {
-  HeadTile tile;
+  Work work __attribute__ ((aligned (4096)));
+  size_t first, n, i;
 
-  amx_configure (STEP);
-  head_attend (&tile, args, find_arrays, absorb_all);
+  amx_configure (AMX_ROW_BYTES);
+  for (first = 0; first < args->n_queries; first += n) {
+    const size_t left = args->n_queries - first;
+
+    n = left < QUERIES ? left : QUERIES;
+    begin_queries (&work, args, first, n);
+    find_reference (&work, args);
+    absorb_all (&work, args, first + n);
+    if (find_maxima (&work, args, n))
+      absorb_all (&work, args, first + n);
+    for (i = 0; i < n; i++) {
+      if (args->max != NULL)
+        finish_total (&work, args, i, first + i);
+      else
+        finish_query (&work, args, i, args->out + (first + i) * args->out_stride);
+    }
+  }
   AMX_RELEASE ();
 }
 
 void
 vlm_amx_fill_head (VlmKernels *kernels)
 {
-  kernels->head_form = VLM_HEAD_INTEGERS;
+  kernels->head_form = VLM_HEAD_BF16;
   kernels->head_bytes = amx_head_bytes;
   kernels->pack_head = amx_pack_head;
   kernels->attend_head = amx_attend_head;

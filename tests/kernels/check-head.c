@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Attention with packed heads: bit by bit what scalar/head.c makes of the same inputs, and both of
- * them as near to double precision as kernels.h says.
+ * Attention with packed heads: as near to double precision as kernels.h says, and with integers bit by bit what
+ * scalar/head.c makes of the same inputs.
  */
 
 #include "check.h"
@@ -203,14 +203,15 @@ find_centres (const Case *c)
   return centres;
 }
 
-/* The score of key j, and by how much it may be wrong. */
+/* The score of key j, and by how much it may be wrong in a form. */
 static double
-score_key (const Case *c, const Centres *centres, const float *q, size_t j, double *error)
+score_key (const Case *c, const Centres *centres, VlmHeadForm form, const float *q, size_t j,
+    double *error)
 {
   const Centre *centre = &centres->heads[j / c->args.n_keys];
   const float *k = c->head.k + j * c->head.k_stride;
   const size_t dim = c->head.head_dim;
-  double dot = 0, q_most = 0, k_most = 0, q_size = 0, k_size = 0, rounding = 0;
+  double dot = 0, q_most = 0, k_most = 0, q_size = 0, k_size = 0, size = 0, rounding = 0;
   size_t d;
 
   for (d = 0; d < dim; d++) {
@@ -222,10 +223,13 @@ score_key (const Case *c, const Centres *centres, const float *q, size_t j, doub
     k_most = fmax (k_most, fabs (centred));
     q_size += fabs (q[d]);
     k_size += fabs (centred);
+    size += fabs (q[d] * centred);
   }
-  *error = fabs (c->args.scale)
-      * ((q_most * k_size + k_most * q_size + (double) dim * q_most * k_most / 254) / 254
-          + ldexp (rounding, -20));
+  if (form == VLM_HEAD_BF16)
+    *error = ldexp (size, -7) + ldexp (size, -12);
+  else
+    *error = (q_most * k_size + k_most * q_size + (double) dim * q_most * k_most / 254) / 254;
+  *error = fabs (c->args.scale) * (*error + ldexp (rounding, -20));
   return dot * c->args.scale;
 }
 
@@ -250,9 +254,33 @@ rounding_of (const Case *c, const double *p, double total)
   return lost / total;
 }
 
+/* What weights may be wrong by, relative to all of them; their scores are within most_error. */
+static double
+bound_weights (const Case *c, VlmHeadForm form, const double *p, double total, double most_error)
+{
+  if (form == VLM_HEAD_BF16)
+    return exp (2 * most_error) * (1 + ldexp (1, -6) + ldexp (1, -12)) - 1;
+  return expm1 (2 * most_error) + ldexp ((double) (1 + c->args.n_more), -11)
+      + 2 * rounding_of (c, p, total) * exp (2 * most_error);
+}
+
+/* The maximum is about the largest score, and the sum of weights is relative to it. */
 static void
-check_query (
-    const Case *c, const Centres *centres, size_t i, const VlmHeadAttention *args, const char *name)
+check_state (
+    const VlmHeadAttention *args, size_t i, size_t n_keys, double max, double total, double error)
+{
+  const double found = args->max[i], rounding = ldexp (fabs (max), -20);
+
+  check_expect (found >= max - log (2) - error - rounding - ldexp (1, -6)
+          && found <= max + log ((double) n_keys) + error + rounding + ldexp (1, -6),
+      "the maximum of query %zu is %g, the largest score %g", i, found, max);
+  check_near (found + log (args->sum[i]), max + log (total), error + rounding + ldexp (1, -6),
+      "maximum and sum", i);
+}
+
+static void
+check_query (const Case *c, const Centres *centres, VlmHeadForm form, size_t i,
+    const VlmHeadAttention *args, const char *name)
 {
   const float *out = args->out + i * args->out_stride;
   const Centre *all = &centres->all;
@@ -264,14 +292,15 @@ check_query (
   for (j = 0; j < n; j++) {
     double error;
 
-    p[j] = score_key (c, centres, c->args.q + i * c->args.q_stride, j, &error);
+    p[j] = score_key (c, centres, form, c->args.q + i * c->args.q_stride, j, &error);
     max = fmax (max, p[j]);
     most_error = fmax (most_error, error);
   }
   for (j = 0; j < n; j++)
     total += p[j] = exp (p[j] - max);
-  weights = expm1 (2 * most_error) + ldexp ((double) (1 + c->args.n_more), -11)
-      + 2 * rounding_of (c, p, total) * exp (2 * most_error);
+  weights = bound_weights (c, form, p, total, most_error);
+  if (args->max != NULL)
+    check_state (args, i, n, max, total, most_error);
 
   for (d = 0; d < dim; d++) {
     double sum = 0, step = 0, bound;
@@ -279,7 +308,10 @@ check_query (
     for (j = 0; j < n; j++)
       sum += p[j] * c->head.v[j * c->head.v_stride + d];
     for (j = 0; j <= c->args.n_more; j++)
-      step = fmax (step, centres->heads[j].v_size[d] / 4093);
+      step = fmax (step, centres->heads[j].v_size[d]);
+    step = form == VLM_HEAD_BF16
+        ? ldexp (all->v_size[d], -8) + ldexp (all->v_most * (double) n, -24)
+        : step / 4093;
     bound = fmin (weights, 2) * all->v_size[d] + step + ldexp (all->v_most, -20);
     check_near (
         args->sum != NULL ? out[d] / args->sum[i] : out[d], sum / total, bound, name, i * dim + d);
@@ -356,10 +388,25 @@ pack_heads (
   args->head_stride = bytes;
 }
 
+/* What plain C makes of the case. */
+static void
+check_plain (const Case *c, const Centres *centres, size_t out_bytes)
+{
+  VlmHeadAttention plain = c->args;
+  size_t i;
+
+  pack_heads (c, &plain, SLOT_PLAIN_HEAD, vlm_scalar_head_bytes, vlm_scalar_pack_head);
+  plain.out = check_slot (SLOT_PLAIN, out_bytes);
+  want_state (&plain, SLOT_PLAIN_STATE, c->state);
+  vlm_scalar_attend_head (&plain);
+  check_bits (c, &plain);
+  for (i = 0; i < c->args.n_queries; i++)
+    check_query (c, centres, VLM_HEAD_INTEGERS, i, &plain, "plain");
+}
+
 static void
 check_case (const VlmKernels *kernels, Case *c)
 {
-  VlmHeadAttention plain;
   Centres centres;
   size_t out_bytes, i;
 
@@ -381,16 +428,10 @@ check_case (const VlmKernels *kernels, Case *c)
     check_expect (gap[0] == CHECK_PATTERN, "wrote beyond query %zu", i);
   }
 
-  plain = c->args;
-  pack_heads (c, &plain, SLOT_PLAIN_HEAD, vlm_scalar_head_bytes, vlm_scalar_pack_head);
-  plain.out = check_slot (SLOT_PLAIN, out_bytes);
-  want_state (&plain, SLOT_PLAIN_STATE, c->state);
-  vlm_scalar_attend_head (&plain);
-  check_bits (c, &plain);
-  for (i = 0; i < c->args.n_queries; i++) {
-    check_query (c, &centres, i, &plain, "plain");
-    check_query (c, &centres, i, &c->args, "out");
-  }
+  if (kernels->head_form == VLM_HEAD_INTEGERS)
+    check_plain (c, &centres, out_bytes);
+  for (i = 0; i < c->args.n_queries; i++)
+    check_query (c, &centres, kernels->head_form, i, &c->args, "out");
   check_splits (kernels, &c->args);
   c->args.n_queries = 0;
   c->args.out = NULL;
