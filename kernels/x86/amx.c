@@ -76,7 +76,8 @@ struct Piece
   Workshop *workshop;
   size_t step; /* values of one */
   size_t len;  /* of all; the last step may be shorter, or missing */
-  int is_last; /* sums are complete after it */
+  /* Whether sums begin with it, and are complete after it. */
+  int is_first, is_last;
 };
 
 /* 16 rows of activations at the beginning of a piece. */
@@ -113,19 +114,22 @@ typedef struct
   const float (*scales)[AMX_STEPS];
   const int32_t (*dots)[AMX_STEPS][AMX_ROWS][AMX_COLUMNS]; /* of both columns */
   size_t column;
+  __mmask16 has_sums; /* all lanes, or none: sums begin with zeros */
 } Ending;
 
 vlm_always_inline Ending
-start_ending (const Workshop *workshop, const Rows *rows, const Scales scales, size_t pair)
+start_ending (const Piece *piece, const Rows *rows, const Scales scales, size_t pair)
 {
-  return (Ending){ rows, scales, workshop->dots + 2 * pair, pair * 2 * AMX_COLUMNS };
+  return (Ending){ rows, scales, piece->workshop->dots + 2 * pair, pair * 2 * AMX_COLUMNS,
+    piece->is_first ? 0 : 0xffff };
 }
 
 vlm_inline_unless_checked void
 end_row (const Ending *ending, size_t r, size_t n_groups)
 {
   float *out = ending->rows->sums[r] + ending->column;
-  vf sums[2] = { vf_load (out), vf_load (out + VF_LANES) };
+  vf sums[2] = { _mm512_maskz_loadu_ps (ending->has_sums, out),
+    _mm512_maskz_loadu_ps (ending->has_sums, out + VF_LANES) };
   size_t g, v;
 
   VLM_UNROLL
@@ -236,18 +240,18 @@ multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t ste
   load_rows (&rows[0], piece);
   for (i = 0; i < n_tiles; i++) {
     if (has_ending)
-      ending = start_ending (workshop, &rows[i - 1], scales[(i - 1) % 2], 1);
+      ending = start_ending (piece, &rows[i - 1], scales[(i - 1) % 2], 1);
     MULTIPLY_PAIR (0)
     if (has_ending)
       store_rows (&rows[i - 1], piece);
     take_scales (scales[i % 2], &rows[i], n_groups, most);
-    ending = start_ending (workshop, &rows[i], scales[i % 2], 0);
+    ending = start_ending (piece, &rows[i], scales[i % 2], 0);
     has_ending = 1;
     MULTIPLY_PAIR (1)
     if (i + 1 < n_tiles)
       load_rows (&rows[i + 1], piece);
   }
-  ending = start_ending (workshop, &rows[i - 1], scales[(i - 1) % 2], 1);
+  ending = start_ending (piece, &rows[i - 1], scales[(i - 1) % 2], 1);
   for (i = 0; i < AMX_ROWS; i += 2)
     END_ROWS (i)
   store_rows (&rows[n_tiles - 1], piece);
@@ -317,7 +321,6 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
   Workshop workshop __attribute__ ((aligned (4096)));
   size_t k = vlm_padded_k (x->k), at, len, i;
 
-  int_clear (sums, n_tiles * AMX_ROWS);
   for (i = 0; i < n_tiles; i++) {
     size_t row = first + first_row (i, n_rows);
 
@@ -326,7 +329,7 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
   }
   for (at = 0; at < k; at += len) {
     const size_t left = k - at;
-    const Piece piece = { p, &workshop, p->step, left < most ? left : most, left <= most };
+    const Piece piece = { p, &workshop, p->step, left < most ? left : most, at == 0, left <= most };
 
     len = piece.len;
     next_piece (&workshop, p, at, len);
