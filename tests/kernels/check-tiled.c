@@ -181,6 +181,16 @@ whole_rows (size_t m)
   return (m + VLM_TILED_ROWS - 1) / VLM_TILED_ROWS * VLM_TILED_ROWS;
 }
 
+/* Leaves NaNs where a kernel has what is on its stack. */
+static __attribute__ ((noinline)) void
+spoil_stack (void)
+{
+  uint8_t room[256 * 1024];
+
+  memset (room, 0xff, sizeof room);
+  __asm__ volatile("" : : "r"(room) : "memory");
+}
+
 /* Rows and columns that were not asked for may be written, as far as there is promised to be room. */
 static float *
 multiply (const Product *p, unsigned slot, const uint8_t *tiled, size_t first, size_t m, size_t n)
@@ -191,6 +201,7 @@ multiply (const Product *p, unsigned slot, const uint8_t *tiled, size_t first, s
   float *y = check_slot (slot, (last * p->ldy + panel) * sizeof (float));
   size_t i, j;
 
+  spoil_stack ();
   p->kernels->matmul_tiled (y, p->ldy, tiled, first, m, p->k, &p->w.format, p->w.panel, n, p->bias);
   check_expect (check_intact (slot), "m %zu k %zu n %zu: wrote before y", m, p->k, n);
   for (i = 0; i < last; i++) {
