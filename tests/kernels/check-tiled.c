@@ -38,12 +38,26 @@ typedef struct
   size_t m, k, n, ldx, ldy;
   float *x;
   size_t shift; /* bytes by which tiles are not aligned */
-  uint8_t *tiled;
+  VlmTiledRows tiled;
   float *bias;
   /* Of the weights, [n][k]: what they stand for, and |q * scale| + |min| */
   double *exact, *sizes;
   double most; /* the largest sum of sizes */
 } Product;
+
+static size_t
+whole_rows (size_t m)
+{
+  return (m + VLM_TILED_ROWS - 1) / VLM_TILED_ROWS * VLM_TILED_ROWS;
+}
+
+static size_t
+whole_columns (const Product *p, size_t n)
+{
+  const size_t panel = p->kernels->int_panel;
+
+  return (n + panel - 1) / panel * panel;
+}
 
 /* ---- Inputs -------------------------------------------------------------------------------- */
 
@@ -127,36 +141,36 @@ fill_bias (Product *p)
 }
 
 /* Room for tiles, full of NaNs or of zeros. */
-static uint8_t *
+static VlmTiledRows
 make_tiles (const Product *p, unsigned slot, int filling)
 {
   const size_t bytes = p->kernels->tiled_bytes (p->m, p->k);
-  uint8_t *tiled = check_slot (slot, bytes + p->shift);
+  VlmTiledRows tiled = { check_slot (slot, bytes + p->shift), p->m, p->k };
 
-  memset (tiled, filling, bytes);
+  memset (tiled.data, filling, bytes);
   return tiled;
 }
 
 static void
-check_tiles_intact (const Product *p, unsigned slot, const uint8_t *tiled)
+check_tiles_intact (const Product *p, unsigned slot, const VlmTiledRows *tiled)
 {
-  const size_t bytes = p->kernels->tiled_bytes (p->m, p->k);
+  const uint8_t *end = (const uint8_t *) tiled->data + p->kernels->tiled_bytes (p->m, p->k);
   size_t i;
 
   check_expect (check_intact (slot), "m %zu k %zu: wrote before the tiles", p->m, p->k);
   for (i = 0; i < p->shift; i++)
-    check_expect (tiled[bytes + i] == CHECK_PATTERN, "m %zu k %zu: wrote beyond tiles", p->m, p->k);
+    check_expect (end[i] == CHECK_PATTERN, "m %zu k %zu: wrote beyond the tiles", p->m, p->k);
 }
 
-static uint8_t *
+static VlmTiledRows
 tile_rows (const Product *p, unsigned slot, int filling)
 {
-  uint8_t *tiled = make_tiles (p, slot, filling);
+  const VlmTiledRows tiled = make_tiles (p, slot, filling);
   size_t i;
 
   for (i = 0; i < p->m; i++)
-    p->kernels->tile_row (tiled, p->k, i, 0, p->x + i * p->ldx, p->k);
-  check_tiles_intact (p, slot, tiled);
+    p->kernels->tile_row (&tiled, i, 0, p->x + i * p->ldx, p->k);
+  check_tiles_intact (p, slot, &tiled);
   return tiled;
 }
 
@@ -169,17 +183,11 @@ fill (Product *p)
   fill_x (p);
   fill_bias (p);
   p->shift = 2 * check_below (2);
-  p->ldy = p->kernels->int_panel + check_below (4);
+  p->ldy = whole_columns (p, p->n) + check_below (4);
   p->tiled = tile_rows (p, SLOT_TILED, 0xff);
 }
 
 /* ---- Products ------------------------------------------------------------------------------ */
-
-static size_t
-whole_rows (size_t m)
-{
-  return (m + VLM_TILED_ROWS - 1) / VLM_TILED_ROWS * VLM_TILED_ROWS;
-}
 
 /* Leaves NaNs where a kernel has what is on its stack. */
 static __attribute__ ((noinline)) void
@@ -191,25 +199,41 @@ spoil_stack (void)
   __asm__ volatile("" : : "r"(room) : "memory");
 }
 
+/* What is asked of a product. */
+typedef struct
+{
+  size_t first, m;
+  size_t panel; /* the first one */
+  size_t n;
+} Part;
+
 /* Rows and columns that were not asked for may be written, as far as there is promised to be room. */
 static float *
-multiply (const Product *p, unsigned slot, const uint8_t *tiled, size_t first, size_t m, size_t n)
+multiply (const Product *p, unsigned slot, const VlmTiledRows *tiled, Part part)
 {
   static const unsigned char pattern[4] = { CHECK_PATTERN, CHECK_PATTERN, CHECK_PATTERN,
     CHECK_PATTERN };
-  const size_t last = whole_rows (m) - 1, panel = p->kernels->int_panel;
-  float *y = check_slot (slot, (last * p->ldy + panel) * sizeof (float));
+  const size_t last = whole_rows (part.m) - 1, columns = whole_columns (p, part.n);
+  const float *bias = p->bias != NULL ? p->bias + part.panel * p->kernels->int_panel : NULL;
+  float *y = check_slot (slot, (last * p->ldy + columns) * sizeof (float));
   size_t i, j;
 
   spoil_stack ();
-  p->kernels->matmul_tiled (y, p->ldy, tiled, first, m, p->k, &p->w.format, p->w.panel, n, p->bias);
-  check_expect (check_intact (slot), "m %zu k %zu n %zu: wrote before y", m, p->k, n);
+  p->kernels->matmul_tiled (y, p->ldy, tiled, part.first, part.m, &p->w.format,
+      p->w.panel + part.panel * p->w.panel_bytes, p->w.panel_bytes, part.n, bias);
+  check_expect (check_intact (slot), "m %zu k %zu n %zu: wrote before y", part.m, p->k, part.n);
   for (i = 0; i < last; i++) {
-    for (j = panel; j < p->ldy; j++)
+    for (j = columns; j < p->ldy; j++)
       check_expect (memcmp (y + i * p->ldy + j, pattern, 4) == 0,
-          "m %zu k %zu n %zu: wrote beyond the panel in row %zu", m, p->k, n, i);
+          "m %zu k %zu n %zu: wrote beyond the last panel in row %zu", part.m, p->k, part.n, i);
   }
   return y;
+}
+
+static float *
+multiply_all (const Product *p, unsigned slot, const VlmTiledRows *tiled)
+{
+  return multiply (p, slot, tiled, (Part){ 0, p->m, 0, p->n });
 }
 
 /* What all elements are off by, and what their terms are, in squares. */
@@ -262,32 +286,37 @@ check_values (const Product *p, const float *y)
         p->n, p->w.format.group, p->kind, 100 * sqrt (total.error / total.size));
 }
 
-/* The rows of y from first on have the bits of those of whole. */
+/* A part has the bits that it has in whole. */
 static void
-check_same (const Product *p, const float *y, const float *whole, size_t first, size_t m, size_t n,
-    const char *why)
+check_same (const Product *p, const float *y, const float *whole, Part part, const char *why)
 {
   size_t i;
 
-  for (i = 0; i < m; i++)
-    check_expect (memcmp (y + i * p->ldy, whole + (first + i) * p->ldy, n * sizeof (float)) == 0,
-        "m %zu k %zu n %zu: row %zu of %zu from %zu on differs %s", p->m, p->k, n, i, m, first,
-        why);
+  whole += part.first * p->ldy + part.panel * p->kernels->int_panel;
+  for (i = 0; i < part.m; i++)
+    check_expect (memcmp (y + i * p->ldy, whole + i * p->ldy, part.n * sizeof (float)) == 0,
+        "m %zu k %zu n %zu: of %zu rows from %zu on, and %zu columns from panel %zu on, row %zu "
+        "differs %s",
+        p->m, p->k, p->n, part.m, part.first, part.n, part.panel, i, why);
 }
 
-/* Other runs of rows, and fewer columns, give the same bits. */
+/* Other runs of rows, and other panels and columns, give the same bits. */
 static void
 check_splits (const Product *p, const float *whole)
 {
-  const size_t n_blocks = whole_rows (p->m) / VLM_TILED_ROWS;
+  const size_t n_blocks = whole_rows (p->m) / VLM_TILED_ROWS, panel = p->kernels->int_panel;
+  const size_t n_panels = whole_columns (p, p->n) / panel;
   size_t i;
 
   for (i = 0; i < 4; i++) {
-    const size_t first = (i == 0 ? n_blocks - 1 : check_below (n_blocks)) * VLM_TILED_ROWS;
-    const size_t m = i == 1 ? 1 : 1 + check_below (p->m - first), n = 1 + check_below (p->n);
-    const float *y = multiply (p, SLOT_AGAIN, p->tiled, first, m, n);
+    Part part = { .first = (i == 0 ? n_blocks - 1 : check_below (n_blocks)) * VLM_TILED_ROWS,
+      .panel = i == 0 ? n_panels - 1 : check_below (n_panels) };
+    const float *y;
 
-    check_same (p, y, whole, first, m, n, "from the same among all rows");
+    part.m = i == 1 ? 1 : 1 + check_below (p->m - part.first);
+    part.n = 1 + check_below (p->n - part.panel * panel);
+    y = multiply (p, SLOT_AGAIN, &p->tiled, part);
+    check_same (p, y, whole, part, "from the same in all");
   }
 }
 
@@ -295,23 +324,23 @@ check_splits (const Product *p, const float *whole)
 static void
 check_parts (const Product *p)
 {
-  uint8_t *tiled = make_tiles (p, SLOT_TILED_AGAIN, 0xff);
+  const VlmTiledRows tiled = make_tiles (p, SLOT_TILED_AGAIN, 0xff);
   size_t i, at;
 
   for (i = p->m; i-- > 0;) {
     for (at = p->k; at > 0;) {
       const size_t steps = (at + VLM_TILED_STEP - 1) / VLM_TILED_STEP;
-      const size_t first = (steps - 1 - check_below (steps < 4 ? steps : 4)) * VLM_TILED_STEP;
+      const size_t first = (steps - 1 - check_below (steps < 12 ? steps : 12)) * VLM_TILED_STEP;
       float *part = check_slot (SLOT_PART, (at - first) * sizeof (float));
 
       memcpy (part, p->x + i * p->ldx + first, (at - first) * sizeof (float));
-      p->kernels->tile_row (tiled, p->k, i, first, part, at - first);
+      p->kernels->tile_row (&tiled, i, first, part, at - first);
       at = first;
     }
-    p->kernels->tile_row (tiled, p->k, i, 0, NULL, 0);
+    p->kernels->tile_row (&tiled, i, 0, NULL, 0);
   }
-  check_tiles_intact (p, SLOT_TILED_AGAIN, tiled);
-  check_expect (memcmp (tiled, p->tiled, p->kernels->tiled_bytes (p->m, p->k)) == 0,
+  check_tiles_intact (p, SLOT_TILED_AGAIN, &tiled);
+  check_expect (memcmp (tiled.data, p->tiled.data, p->kernels->tiled_bytes (p->m, p->k)) == 0,
       "m %zu k %zu: tiles of rows in parts differ", p->m, p->k);
 }
 
@@ -319,10 +348,10 @@ check_parts (const Product *p)
 static void
 check_room (const Product *p, const float *whole)
 {
-  const uint8_t *tiled = tile_rows (p, SLOT_TILED_AGAIN, 0);
-  const float *y = multiply (p, SLOT_AGAIN, tiled, 0, p->m, p->n);
+  const VlmTiledRows tiled = tile_rows (p, SLOT_TILED_AGAIN, 0);
+  const float *y = multiply_all (p, SLOT_AGAIN, &tiled);
 
-  check_same (p, y, whole, 0, p->m, p->n, "with zeros beyond the last row");
+  check_same (p, y, whole, (Part){ 0, p->m, 0, p->n }, "with zeros beyond the last row");
 }
 
 /* A row with an infinity or a NaN is not finite; all others are as they were. */
@@ -331,21 +360,21 @@ check_infinite_row (const Product *p, const float *whole)
 {
   const size_t bad = check_below (p->m), at = check_below (p->k);
   const int is_nan = (int) check_below (2);
-  uint8_t *tiled = tile_rows (p, SLOT_TILED_AGAIN, 0);
+  const VlmTiledRows tiled = tile_rows (p, SLOT_TILED_AGAIN, 0);
   float *row = check_slot (SLOT_PART, p->k * sizeof (float));
   const float *y;
   size_t j;
 
   memcpy (row, p->x + bad * p->ldx, p->k * sizeof (float));
   row[at] = is_nan ? NAN : INFINITY;
-  p->kernels->tile_row (tiled, p->k, bad, 0, row, p->k);
-  y = multiply (p, SLOT_AGAIN, tiled, 0, p->m, p->n);
+  p->kernels->tile_row (&tiled, bad, 0, row, p->k);
+  y = multiply_all (p, SLOT_AGAIN, &tiled);
   for (j = 0; j < p->n; j++)
     check_expect (is_nan ? isnan (y[bad * p->ldy + j]) : !isfinite (y[bad * p->ldy + j]),
         "k %zu: a row with %g at %zu has %g", p->k, row[at], at, y[bad * p->ldy + j]);
-  check_same (p, y, whole, 0, bad, p->n, "after infinities in another");
-  check_same (p, y + (bad + 1) * p->ldy, whole, bad + 1, p->m - bad - 1, p->n,
-      "after infinities in another");
+  check_same (p, y, whole, (Part){ 0, bad, 0, p->n }, "below one with infinities");
+  check_same (p, y + (bad + 1) * p->ldy, whole, (Part){ bad + 1, p->m - bad - 1, 0, p->n },
+      "above one with infinities");
 }
 
 static void
@@ -354,14 +383,26 @@ check_product (Product *p)
   float *y;
 
   fill (p);
-  y = multiply (p, SLOT_Y, p->tiled, 0, p->m, p->n);
+  y = multiply_all (p, SLOT_Y, &p->tiled);
   check_values (p, y);
   check_splits (p, y);
   check_parts (p);
   check_room (p, y);
   check_infinite_row (p, y);
-  p->kernels->matmul_tiled (NULL, 0, p->tiled, 0, 0, p->k, &p->w.format, p->w.panel, p->n, p->bias);
+  p->kernels->matmul_tiled (
+      NULL, 0, &p->tiled, 0, 0, &p->w.format, p->w.panel, p->w.panel_bytes, p->n, p->bias);
+  p->kernels->matmul_tiled (
+      NULL, 0, &p->tiled, 0, p->m, &p->w.format, p->w.panel, p->w.panel_bytes, 0, p->bias);
   drop_weights (p);
+}
+
+/* Whole panels, and parts of one or of several. */
+static size_t
+random_columns (const VlmKernels *kernels)
+{
+  const size_t panels = 1 + check_below (VLM_TILED_PANELS), n = panels * kernels->int_panel;
+
+  return check_below (3) == 0 ? n : n - check_below (kernels->int_panel);
 }
 
 void
@@ -379,7 +420,7 @@ check_matmul_tiled (const VlmKernels *kernels)
     p.values = i % 2 == 0 ? X_RANDOM : (Values) check_below (N_VALUES);
     p.m = check_pick (rows, sizeof rows / sizeof rows[0]);
     p.k = depths[i / (CHECK_N_INT_FORMATS - 1)];
-    p.n = i % 2 == 0 ? kernels->int_panel : 1 + check_below (kernels->int_panel);
+    p.n = random_columns (kernels);
     check_product (&p);
   }
 }
@@ -399,7 +440,7 @@ check_matmul_tiled_any (const VlmKernels *kernels)
     p.values = i % 2 == 0 ? X_RANDOM : (Values) check_below (N_VALUES);
     p.m = 1 + check_below (100);
     p.k = 1 + check_below (900);
-    p.n = 1 + check_below (kernels->int_panel);
+    p.n = random_columns (kernels);
     check_product (&p);
   }
 }
@@ -450,6 +491,7 @@ static void
 check_weight_rounding (const VlmKernels *kernels, const VlmIntFormat *format)
 {
   Product p = { .kernels = kernels, .w.format = *format, .values = X_ZEROS };
+  VlmTiledRows tiled;
   const float *y;
   size_t j, l;
 
@@ -461,7 +503,8 @@ check_weight_rounding (const VlmKernels *kernels, const VlmIntFormat *format)
     memset (p.x + l * p.ldx, 0, p.k * sizeof (float));
     p.x[l * p.ldx + l] = 1;
   }
-  y = multiply (&p, SLOT_Y, tile_rows (&p, SLOT_TILED, 0xff), 0, p.m, p.n);
+  tiled = tile_rows (&p, SLOT_TILED, 0xff);
+  y = multiply_all (&p, SLOT_Y, &tiled);
   for (l = 0; l < p.k; l++) {
     for (j = 0; j < p.n; j++)
       check_rounded (
@@ -482,7 +525,7 @@ check_row_rounding (const Product *p, int8_t *q, size_t first)
   for (j = 0; j < n; j++)
     q[j * p->k + first + j] = 64;
   vlm_int_pack (p->kernels, &p->w.format, p->w.panel, &p->w.rows, p->k, p->n);
-  y = multiply (p, SLOT_Y, p->tiled, 0, p->m, p->n);
+  y = multiply_all (p, SLOT_Y, &p->tiled);
   for (i = 0; i < p->m; i++) {
     for (j = 0; j < n; j++)
       check_rounded (y[i * p->ldy + j], p->x[i * p->ldx + first + j], 0, "x", i, first + j);

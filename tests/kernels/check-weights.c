@@ -139,11 +139,40 @@ check_fill_weights (CheckWeights *w, CheckKind kind, size_t k, size_t n)
     w->rows.super_min = fill_supers (w, SLOT_SUPER_MINS);
 }
 
+/* The rows from number j on. */
+static VlmIntRows
+rows_from (const CheckWeights *w, size_t j)
+{
+  static const size_t sizes[] = { sizeof (float), sizeof (uint16_t), sizeof (float), 1 };
+  const size_t bytes = j * w->rows.lds * sizes[w->format.scale];
+  VlmIntRows rows = w->rows;
+
+  rows.q += j * rows.ldq;
+  rows.scale = (const uint8_t *) rows.scale + bytes;
+  if (rows.min != NULL)
+    rows.min = (const uint8_t *) rows.min + bytes;
+  if (rows.super != NULL)
+    rows.super += j * rows.ldsuper;
+  if (rows.super_min != NULL)
+    rows.super_min += j * rows.ldsuper;
+  return rows;
+}
+
 void
 check_pack_weights (CheckWeights *w, const VlmKernels *kernels)
 {
-  w->panel = check_slot (SLOT_PANEL, vlm_int_panel_bytes (kernels, &w->format, w->k));
-  vlm_int_pack (kernels, &w->format, w->panel, &w->rows, w->k, w->n);
+  const size_t bytes = vlm_int_panel_bytes (kernels, &w->format, w->k), panel = kernels->int_panel;
+  const size_t n_more = (w->n - 1) / panel;
+  size_t i;
+
+  w->panel_bytes = bytes + (n_more > 0 ? 32 * check_below (3) : 0);
+  w->panel = check_slot (SLOT_PANEL, n_more * w->panel_bytes + bytes);
+  for (i = 0; i <= n_more; i++) {
+    const VlmIntRows rows = rows_from (w, i * panel);
+
+    vlm_int_pack (kernels, &w->format, w->panel + i * w->panel_bytes, &rows, w->k,
+        i < n_more ? panel : w->n - i * panel);
+  }
   check_expect (check_intact (SLOT_PANEL), "packing wrote before the panel");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Random integer weights, as rows and as the panel made of them, for the tests of products. */
+/* Random integer weights, as rows and as the panels made of them, for the tests of products. */
 
 #ifndef CHECK_WEIGHTS_H
 #define CHECK_WEIGHTS_H
@@ -41,13 +41,14 @@ typedef struct
   VlmIntFormat format;
   size_t k, n;
   VlmIntRows rows;
-  void *panel;
+  uint8_t *panel; /* those of more rows follow */
+  size_t panel_bytes;
 } CheckWeights;
 
 /* Makes rows of the format. */
 void check_fill_weights (CheckWeights *w, CheckKind kind, size_t k, size_t n);
 
-/* Makes a panel of the rows. */
+/* Makes panels of the rows. */
 void check_pack_weights (CheckWeights *w, const VlmKernels *kernels);
 
 /* The scale of group g of row j, and its minimum. */
