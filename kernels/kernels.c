@@ -4,6 +4,8 @@
 
 #include "levels.h"
 
+#include <string.h>
+
 /* Levels without a case have no entries of their own and leave those below them in place. */
 static void
 fill_level (VlmKernels *kernels, VlmCpuLevel level)
@@ -58,6 +60,8 @@ vlm_kernels_init (VlmKernels *kernels, VlmCpuLevel level)
   if (!vlm_cpu_supports (level))
     return -1;
 
+  /* Not every level has every entry. */
+  memset (kernels, 0, sizeof *kernels);
   for (i = VLM_CPU_SCALAR; i <= (int) level; i++) {
     /* Every level above overwrites what ORC has, and its compiler need not run. */
     if (!vlm_cpu_supports ((VlmCpuLevel) i) || (i == VLM_CPU_ORC && level > VLM_CPU_ORC))

@@ -82,6 +82,7 @@ typedef struct
 {
   gboolean floats[3]; /* matmul_f32, _f16, _bf16 */
   gboolean integers;
+  gboolean tiled;
   gboolean attention, quantise, rms_norm, layer_norm, gelu_tanh, silu_mul, resample_column;
 } BenchEntries;
 

@@ -35,7 +35,8 @@ BenchEntries
 bench_entries (const Bench *bench, const BenchLevel *levels, guint i)
 {
   const VlmKernels *own = &levels[i].kernels;
-  BenchEntries e = { { TRUE, TRUE, TRUE }, TRUE, TRUE, TRUE, TRUE, TRUE, TRUE, TRUE, TRUE };
+  BenchEntries e = { { TRUE, TRUE, TRUE }, TRUE, own->matmul_tiled != NULL, TRUE, TRUE, TRUE, TRUE,
+    TRUE, TRUE, TRUE };
   guint j;
 
   for (j = 0; bench->level == NULL && j < i; j++) {
@@ -45,6 +46,7 @@ bench_entries (const Bench *bench, const BenchLevel *levels, guint i)
     e.floats[1] &= own->matmul_f16 != other->matmul_f16;
     e.floats[2] &= own->matmul_bf16 != other->matmul_bf16;
     e.integers &= own->matmul_int != other->matmul_int;
+    e.tiled &= own->matmul_tiled != other->matmul_tiled;
     e.attention &= own->attention != other->attention;
     e.quantise &= own->quantise_i8 != other->quantise_i8;
     e.rms_norm &= own->rms_norm != other->rms_norm;

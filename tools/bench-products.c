@@ -28,7 +28,8 @@ typedef enum
   TYPE_F32,
   TYPE_F16,
   TYPE_BF16,
-  TYPE_INT
+  TYPE_INT,
+  TYPE_TILED
 } Type;
 
 static const gchar *const float_kernels[] = { "matmul_f32", "matmul_f16", "matmul_bf16" };
@@ -61,13 +62,14 @@ typedef struct
   const BenchLevel *level;
   guint threads;
   Type type;
-  const VlmIntFormat *format; /* TYPE_INT */
+  const VlmIntFormat *format; /* TYPE_INT and TYPE_TILED */
   BenchPeak peak;
   Reader reader;
   gsize m, k, n;
   gsize panel, panel_bytes;
   const gfloat *x; /* [m][k] */
   VlmActivations q;
+  VlmTiledRows tiled;
   guint8 *w;
   gfloat *y; /* [m][n] */
 } Product;
@@ -107,7 +109,16 @@ first_panel (const Product *p, guint thread)
   return p->n / p->panel * thread / p->threads;
 }
 
-/* Does a thread's share; returns its operations, a product and its addition being two. */
+/* Operations of a thread, a product and its addition being two. */
+static gdouble
+operations_of (const Product *p, guint thread)
+{
+  gsize panels = first_panel (p, thread + 1) - first_panel (p, thread);
+
+  return 2.0 * (gdouble) p->m * (gdouble) p->k * (gdouble) (panels * p->panel);
+}
+
+/* Does a thread's share, and returns its operations. */
 static gdouble
 batch_work (guint thread, gpointer user_data)
 {
@@ -126,7 +137,22 @@ batch_work (guint thread, gpointer user_data)
     }
   }
 
-  return 2.0 * (gdouble) p->m * (gdouble) p->k * (gdouble) ((end - first) * p->panel);
+  return operations_of (p, thread);
+}
+
+/* All rows at once, with as many panels as a call takes. */
+static gdouble
+tiled_work (guint thread, gpointer user_data)
+{
+  const Product *p = user_data;
+  gsize end = first_panel (p, thread + 1), j;
+
+  for (j = first_panel (p, thread); j < end; j += VLM_TILED_PANELS)
+    p->level->kernels.matmul_tiled (p->y + j * p->panel, p->n, &p->tiled, 0, p->m, p->format,
+        p->w + j * p->panel_bytes, p->panel_bytes, MIN (VLM_TILED_PANELS, end - j) * p->panel,
+        NULL);
+
+  return operations_of (p, thread);
 }
 
 static gdouble
@@ -244,6 +270,17 @@ fill_integers (Product *p, gsize group)
 }
 
 static void
+fill_tiles (Product *p)
+{
+  const VlmKernels *kernels = &p->level->kernels;
+  gsize i;
+
+  p->tiled = (VlmTiledRows){ bench_allocate (kernels->tiled_bytes (p->m, p->k)), p->m, p->k };
+  for (i = 0; i < p->m; i++)
+    kernels->tile_row (&p->tiled, i, 0, p->x + i * p->k, p->k);
+}
+
+static void
 fill_activations (Product *p, gsize group)
 {
   gfloat *x = bench_allocate (p->m * p->k * sizeof (gfloat));
@@ -254,6 +291,8 @@ fill_activations (Product *p, gsize group)
   p->x = x;
   if (p->type == TYPE_INT)
     fill_integers (p, group);
+  else if (p->type == TYPE_TILED)
+    fill_tiles (p);
 }
 
 /* A panel of ordinary numbers: what they are does not matter, but subnormals would be slow. */
@@ -311,7 +350,7 @@ fill_weights (Product *p)
   gsize i;
 
   p->w = bench_allocate (p->n / p->panel * p->panel_bytes);
-  if (p->type == TYPE_INT)
+  if (p->format != NULL)
     fill_int_panel (p, p->w);
   else
     fill_float_panel (p, p->w);
@@ -324,7 +363,8 @@ static void
 measure_product (const Bench *bench, Product *p, gsize group, BenchResult *result)
 {
   gboolean streams = p->m <= 8;
-  BenchCase c = { streams ? stream_work : batch_work, streams ? read_work : peak_work, p, 0, 0, 0 };
+  BenchWork batch = p->type == TYPE_TILED ? tiled_work : batch_work;
+  BenchCase c = { streams ? stream_work : batch, streams ? read_work : peak_work, p, 0, 0, 0 };
 
   fill_activations (p, group);
   fill_weights (p);
@@ -344,6 +384,7 @@ measure_product (const Bench *bench, Product *p, gsize group, BenchResult *resul
   free ((gpointer) p->q.q);
   free ((gpointer) p->q.scale);
   free ((gpointer) p->q.sum);
+  free (p->tiled.data);
   free (p->w);
   free (p->y);
 }
@@ -363,13 +404,14 @@ bench_product (
   BenchResult result = { .level = kernels->name };
   gsize group = 0, stream = bench->quick ? QUICK_STREAM_BYTES : STREAM_BYTES;
 
-  if (p.type == TYPE_INT) {
+  if (p.type >= TYPE_INT) {
     p.format = &int_formats[format].format;
-    p.peak = bench_peak_integers (level->level);
+    p.peak =
+        type == TYPE_INT ? bench_peak_integers (level->level) : bench_peak_tiled (level->level);
     p.panel = kernels->int_panel;
     p.panel_bytes = vlm_int_panel_bytes (kernels, p.format, k);
     group = int_formats[format].group;
-    result.kernel = "matmul_int";
+    result.kernel = type == TYPE_INT ? "matmul_int" : "matmul_tiled";
     result.format = int_formats[format].name;
   } else {
     p.peak = bench_peak_floats (level->level);
@@ -404,6 +446,19 @@ bench_shapes (const Bench *bench, const BenchLevel *level, gint type, guint form
     bench_product (bench, level, type, format, 8, 1024, 0);
 }
 
+/* The weights of a text model that have scales of groups, and the tokens of an image. */
+static void
+bench_tiled (const Bench *bench, const BenchLevel *level)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (int_formats); i++) {
+    if (int_formats[i].format.scale != VLM_SCALE_ROW)
+      bench_product (bench, level, TYPE_TILED, i, bench->quick ? VLM_TILED_ROWS : 288, 1024,
+          bench->quick ? 1024 : 3072);
+  }
+}
+
 void
 bench_products (const Bench *bench, const BenchLevel *level, const BenchEntries *entries)
 {
@@ -416,4 +471,6 @@ bench_products (const Bench *bench, const BenchLevel *level, const BenchEntries 
   }
   for (i = 0; entries->integers && i < G_N_ELEMENTS (int_formats); i++)
     bench_shapes (bench, level, TYPE_INT, i);
+  if (entries->tiled)
+    bench_tiled (bench, level);
 }

@@ -6,108 +6,28 @@
  * that weights and activations stand for, holds the first.
  */
 
-#include "check.h"
+#include "check-weights.h"
 
 enum
 {
   SLOT_X,
-  SLOT_PANEL,
   SLOT_BIAS,
   SLOT_Y,
   SLOT_AGAIN,
   SLOT_EXPECTED,
   SLOT_X_SCALE,
-  SLOT_X_SUM,
-  SLOT_Q,
-  SLOT_SCALES,
-  SLOT_MINS,
-  SLOT_SUPERS,
-  SLOT_SUPER_MINS
+  SLOT_X_SUM
 };
-
-typedef enum
-{
-  KIND_PLAIN,
-  KIND_LOWEST,  /* weights all the lowest, activations all +-127 */
-  KIND_HIGHEST, /* the same with the highest */
-  KIND_ZEROS,   /* some groups of zeros */
-  KIND_ENDS,    /* weights the lowest or the highest, activations 127 or -127 */
-  N_KINDS
-} Kind;
 
 typedef struct
 {
   const VlmKernels *kernels;
-  VlmIntFormat format;
-  Kind kind;
+  CheckWeights w;
+  CheckKind kind;
   VlmActivations x;
   size_t m, n, ldy;
-  VlmIntRows rows;
-  void *panel;
   float *bias;
 } Product;
-
-/* Those that files have. */
-static const VlmIntFormat formats[] = {
-  { 8, VLM_SCALE_ROW, 0, 0 },
-  { 8, VLM_SCALE_F16, 0, 32 },
-  { 4, VLM_SCALE_F16, 0, 32 },
-  { 4, VLM_SCALE_F16, 0, 64 },
-  { 4, VLM_SCALE_F16, 0, 128 },
-  { 4, VLM_SCALE_F16, 1, 32 },
-  { 5, VLM_SCALE_F16, 0, 32 },
-  { 5, VLM_SCALE_F16, 1, 32 },
-  { 4, VLM_SCALE_CODES, 1, 32 },
-  { 5, VLM_SCALE_CODES, 1, 32 },
-  { 6, VLM_SCALE_CODES, 0, 16 },
-  { 4, VLM_SCALE_F32, 1, 64 },
-};
-
-#define N_FORMATS (sizeof formats / sizeof formats[0])
-
-static size_t
-pick (const size_t *values, size_t n)
-{
-  return values[check_below (n)];
-}
-
-static int
-random_weight (const Product *p)
-{
-  int n = 1 << p->format.bits, lowest = p->format.has_min ? 0 : -n / 2;
-
-  if (p->kind == KIND_LOWEST)
-    return lowest;
-  if (p->kind == KIND_HIGHEST)
-    return lowest + n - 1;
-  if (p->kind == KIND_ENDS)
-    return lowest + (check_below (2) != 0 ? n - 1 : 0);
-  return lowest + (int) check_below ((size_t) n);
-}
-
-/* Subnormals and the largest too, but neither infinity nor NaN. */
-static uint16_t
-random_half (void)
-{
-  switch (check_below (8)) {
-    case 0:
-      return (uint16_t) (check_random () & 0x83ff);
-    case 1:
-      return (uint16_t) (0x7bff | (check_random () & 0x8000));
-    default:
-      return (uint16_t) (check_random () & 0xbfff);
-  }
-}
-
-static int8_t
-random_code (const Product *p)
-{
-  if (p->kind == KIND_LOWEST)
-    return -128;
-  if (p->kind == KIND_HIGHEST)
-    return 127;
-  return (int8_t) check_random ();
-}
 
 /* One row of activations. */
 static void
@@ -155,116 +75,19 @@ fill_activations (Product *p)
     fill_row (p, i, q + i * p->x.ldq, scale + i * p->x.ldg, sum + i * p->x.ldg);
 }
 
-/* Scales, or minimums, for n rows of n_groups that lie ld apart. */
-static void *
-fill_scales (const Product *p, unsigned slot, size_t n_groups, size_t ld)
-{
-  size_t n = (p->n - 1) * ld + n_groups, i;
-  void *scales;
-
-  switch (p->format.scale) {
-    case VLM_SCALE_F16:
-      scales = check_slot (slot, n * sizeof (uint16_t));
-      for (i = 0; i < n; i++)
-        ((uint16_t *) scales)[i] = random_half ();
-      break;
-    case VLM_SCALE_CODES:
-      scales = check_slot (slot, n);
-      for (i = 0; i < n; i++)
-        ((int8_t *) scales)[i] = random_code (p);
-      break;
-    default:
-      scales = check_slot (slot, n * sizeof (float));
-      for (i = 0; i < n; i++)
-        ((float *) scales)[i] = (float) check_uniform (-1, 1);
-      break;
-  }
-
-  return scales;
-}
-
-static uint16_t *
-fill_supers (const Product *p, unsigned slot)
-{
-  size_t n = (p->n - 1) * p->rows.ldsuper + vlm_n_groups (p->x.k, VLM_SUPER_GROUP), i;
-  uint16_t *supers = check_slot (slot, n * sizeof (uint16_t));
-
-  for (i = 0; i < n; i++)
-    supers[i] = random_half ();
-
-  return supers;
-}
-
-static void
-fill_weights (Product *p)
-{
-  const int is_row = p->format.scale == VLM_SCALE_ROW;
-  size_t n_groups = is_row ? 1 : vlm_n_groups (p->x.k, p->x.group), i;
-  int8_t *q;
-
-  p->rows = (VlmIntRows){ .ldq = p->x.k + check_below (4) };
-  p->rows.lds = is_row ? 1 : n_groups + check_below (4);
-  p->rows.ldsuper = vlm_n_groups (p->x.k, VLM_SUPER_GROUP) + check_below (4);
-  q = check_slot (SLOT_Q, (p->n - 1) * p->rows.ldq + p->x.k);
-  for (i = 0; i < (p->n - 1) * p->rows.ldq + p->x.k; i++)
-    q[i] = (int8_t) random_weight (p);
-  p->rows.q = q;
-  p->rows.scale = fill_scales (p, SLOT_SCALES, n_groups, p->rows.lds);
-  if (p->format.has_min)
-    p->rows.min = fill_scales (p, SLOT_MINS, n_groups, p->rows.lds);
-  if (p->format.scale != VLM_SCALE_CODES)
-    return;
-  p->rows.super = fill_supers (p, SLOT_SUPERS);
-  if (p->format.has_min)
-    p->rows.super_min = fill_supers (p, SLOT_SUPER_MINS);
-}
-
 static void
 fill (Product *p)
 {
   size_t j;
 
   fill_activations (p);
-  fill_weights (p);
+  check_fill_weights (&p->w, p->kind, p->x.k, p->n);
   p->ldy = p->n + check_below (4);
   p->bias = check_below (2) != 0 ? check_slot (SLOT_BIAS, p->n * sizeof (float)) : NULL;
   for (j = 0; p->bias != NULL && j < p->n; j++)
     p->bias[j] = (float) check_uniform (-1000, 1000);
 
-  p->panel = check_slot (SLOT_PANEL, vlm_int_panel_bytes (p->kernels, &p->format, p->x.k));
-  vlm_int_pack (p->kernels, &p->format, p->panel, &p->rows, p->x.k, p->n);
-  check_expect (check_intact (SLOT_PANEL), "packing wrote before the panel");
-}
-
-/* The scale of group g of row j, or its minimum. */
-static float
-factor_of (const Product *p, const void *scales, const uint16_t *supers, size_t j, size_t g)
-{
-  size_t i = j * p->rows.lds + g;
-
-  switch (p->format.scale) {
-    case VLM_SCALE_ROW:
-      return ((const float *) scales)[j];
-    case VLM_SCALE_F16:
-      return (float) check_half_value (((const uint16_t *) scales)[i]);
-    case VLM_SCALE_F32:
-      return ((const float *) scales)[i];
-    default:
-      return (float) (((const int8_t *) scales)[i]
-          * check_half_value (supers[j * p->rows.ldsuper + g * p->format.group / VLM_SUPER_GROUP]));
-  }
-}
-
-static float
-scale_of (const Product *p, size_t j, size_t g)
-{
-  return factor_of (p, p->rows.scale, p->rows.super, j, g);
-}
-
-static float
-min_of (const Product *p, size_t j, size_t g)
-{
-  return p->format.has_min ? factor_of (p, p->rows.min, p->rows.super_min, j, g) : 0;
+  check_pack_weights (&p->w, p->kernels);
 }
 
 /* Adds group g to the two sums; magnitude is the sum of what is added, all positive. */
@@ -272,21 +95,21 @@ static void
 add_group (
     const Product *p, size_t i, size_t j, size_t g, float *sum, double *exact, double *magnitude)
 {
-  const int is_row = p->format.scale == VLM_SCALE_ROW;
-  const float x_scale = p->x.scale[i * p->x.ldg + g], w_scale = scale_of (p, j, g);
-  const float min = min_of (p, j, g);
+  const int is_row = p->w.format.scale == VLM_SCALE_ROW;
+  const float x_scale = p->x.scale[i * p->x.ldg + g], w_scale = check_weight_scale (&p->w, j, g);
+  const float min = check_weight_min (&p->w, j, g);
   int64_t dot = 0;
   size_t l;
 
   for (l = g * p->x.group; l < (g + 1) * p->x.group && l < p->x.k; l++) {
-    int x = p->x.q[i * p->x.ldq + l], q = p->rows.q[j * p->rows.ldq + l];
+    int x = p->x.q[i * p->x.ldq + l], q = p->w.rows.q[j * p->w.rows.ldq + l];
 
     dot += x * q;
     *exact += (double) x_scale * x * ((double) w_scale * q + min);
     *magnitude += fabs ((double) x_scale * x) * (fabs ((double) w_scale * q) + fabs (min));
   }
   *sum = fmaf ((float) dot, is_row ? x_scale : x_scale * w_scale, *sum);
-  if (p->format.has_min)
+  if (p->w.format.has_min)
     *sum = fmaf (x_scale * (float) p->x.sum[i * p->x.ldg + g], min, *sum);
 }
 
@@ -300,8 +123,8 @@ reference (const Product *p, size_t i, size_t j)
 
   for (g = 0; g < n_groups; g++)
     add_group (p, i, j, g, &sum, &exact, &magnitude);
-  if (p->format.scale == VLM_SCALE_ROW) {
-    float scale = scale_of (p, j, 0);
+  if (p->w.format.scale == VLM_SCALE_ROW) {
+    float scale = check_weight_scale (&p->w, j, 0);
 
     sum = p->bias != NULL ? fmaf (sum, scale, p->bias[j]) : sum * scale;
   } else if (p->bias != NULL) {
@@ -325,7 +148,7 @@ run (const Product *p, float *y, size_t first, size_t m, size_t n)
   x.q += first * x.ldq;
   x.scale += first * x.ldg;
   x.sum += first * x.ldg;
-  p->kernels->matmul_int (y, p->ldy, &x, m, &p->format, p->panel, n, p->bias);
+  p->kernels->matmul_int (y, p->ldy, &x, m, &p->w.format, p->w.panel, n, p->bias);
 }
 
 static void
@@ -342,8 +165,8 @@ check_values (const Product *p, const float *y)
       check_expect (memcmp (&expected, y + i * p->ldy + j, sizeof expected) == 0,
           "%u bits, scale %d%s: m %zu k %zu n %zu group %zu kind %d: y [%zu][%zu] is %.9g, "
           "expected %.9g",
-          p->format.bits, p->format.scale, p->format.has_min ? ", minimum" : "", p->m, p->x.k, p->n,
-          p->x.group, p->kind, i, j, y[i * p->ldy + j], expected);
+          p->w.format.bits, p->w.format.scale, p->w.format.has_min ? ", minimum" : "", p->m, p->x.k,
+          p->n, p->x.group, p->kind, i, j, y[i * p->ldy + j], expected);
     }
     for (; i + 1 < p->m && j < p->ldy; j++)
       check_expect (memcmp (y + i * p->ldy + j, pattern, 4) == 0, "wrote beyond row %zu", i);
@@ -374,20 +197,22 @@ check_unpacked (const Product *p)
   float *row = check_slot (SLOT_AGAIN, p->x.k * sizeof (float));
   float *plain = check_slot (SLOT_EXPECTED, p->x.k * sizeof (float));
 
-  vlm_int_unpack_row (p->kernels, &p->format, row, p->panel, j, p->x.k);
-  vlm_int_dequantise_row (&p->format, plain, &p->rows, j, p->x.k);
+  vlm_int_unpack_row (p->kernels, &p->w.format, row, p->w.panel, j, p->x.k);
+  vlm_int_dequantise_row (&p->w.format, plain, &p->w.rows, j, p->x.k);
   check_expect (
       check_intact (SLOT_AGAIN) && check_intact (SLOT_EXPECTED), "unpacking wrote before the row");
   check_expect (memcmp (row, plain, p->x.k * sizeof (float)) == 0,
-      "%u bits, scale %d: row %zu of a panel differs from the one that was packed", p->format.bits,
-      p->format.scale, j);
+      "%u bits, scale %d: row %zu of a panel differs from the one that was packed",
+      p->w.format.bits, p->w.format.scale, j);
   for (l = 0; l < p->x.k; l++) {
-    float expected = (float) p->rows.q[j * p->rows.ldq + l] * scale_of (p, j, l / p->x.group);
+    float expected =
+        (float) p->w.rows.q[j * p->w.rows.ldq + l] * check_weight_scale (&p->w, j, l / p->x.group);
 
-    expected = p->format.has_min ? expected + min_of (p, j, l / p->x.group) : expected;
+    expected =
+        p->w.format.has_min ? expected + check_weight_min (&p->w, j, l / p->x.group) : expected;
     check_expect (row[l] == expected,
-        "%u bits, scale %d: unpacked [%zu][%zu] is %.9g, expected %.9g", p->format.bits,
-        p->format.scale, j, l, row[l], expected);
+        "%u bits, scale %d: unpacked [%zu][%zu] is %.9g, expected %.9g", p->w.format.bits,
+        p->w.format.scale, j, l, row[l], expected);
   }
 }
 
@@ -411,7 +236,7 @@ activation_group (const VlmIntFormat *format)
 {
   static const size_t groups[] = { 16, 32, 48, 64, 128, 256, 1024 };
 
-  return format->scale == VLM_SCALE_ROW ? pick (groups, 7) : format->group;
+  return format->scale == VLM_SCALE_ROW ? check_pick (groups, 7) : format->group;
 }
 
 static void
@@ -419,17 +244,17 @@ check_format (const VlmKernels *kernels, const VlmIntFormat *format)
 {
   static const size_t depths[] = { 0, 1, 15, 16, 17, 31, 33, 64, 100, 128, 255, 300, 513 };
   const size_t n_depths = sizeof depths / sizeof depths[0];
-  Product p = { .kernels = kernels, .format = *format };
+  Product p = { .kernels = kernels, .w.format = *format };
 
   for (p.m = 0; p.m <= 15; p.m++) {
-    p.kind = (Kind) (p.m % N_KINDS);
+    p.kind = (CheckKind) (p.m % N_KINDS);
     p.x.group = activation_group (format);
     p.x.k = depths[p.m % n_depths];
     p.n = kernels->int_panel;
     check_product (&p);
-    p.kind = (Kind) check_below (N_KINDS);
+    p.kind = (CheckKind) check_below (N_KINDS);
     p.x.group = activation_group (format);
-    p.x.k = pick (depths, n_depths);
+    p.x.k = check_pick (depths, n_depths);
     p.n = 1 + check_below (kernels->int_panel);
     check_product (&p);
   }
@@ -437,7 +262,7 @@ check_format (const VlmKernels *kernels, const VlmIntFormat *format)
   p.x.k = 272 + check_below (40);
   p.n = 3;
   check_product (&p);
-  kernels->matmul_int (NULL, 0, &p.x, 0, format, p.panel, 0, NULL);
+  kernels->matmul_int (NULL, 0, &p.x, 0, format, p.w.panel, 0, NULL);
 }
 
 /* What a panel takes of memory: values, scales, and nothing else. */
@@ -461,9 +286,9 @@ check_matmul_int (const VlmKernels *kernels)
 {
   size_t i;
 
-  for (i = 0; i < N_FORMATS; i++) {
-    check_panel_bytes (kernels, &formats[i]);
-    check_format (kernels, &formats[i]);
+  for (i = 0; i < CHECK_N_INT_FORMATS; i++) {
+    check_panel_bytes (kernels, &check_int_formats[i]);
+    check_format (kernels, &check_int_formats[i]);
   }
 }
 
@@ -471,22 +296,17 @@ check_matmul_int (const VlmKernels *kernels)
 void
 check_matmul_int_any (const VlmKernels *kernels)
 {
-  static const size_t bits[] = { 4, 5, 6, 8 }, groups[] = { 16, 48, 80, 128, 144, 256, 512 };
-  static const size_t code_groups[] = { 16, 32, 64, 128, 256 };
+  static const unsigned bits[] = { 4, 5, 6, 8 };
   static const size_t depths[] = { 16, 40, 130, 272, 500, 800 };
   Product p = { .kernels = kernels };
   size_t i;
 
   for (i = 0; i < 60; i++) {
-    p.format.bits = (unsigned) bits[i % 4];
-    p.format.scale = (VlmIntScale) (i / 4 % 4);
-    p.format.has_min =
-        p.format.bits != 8 && p.format.scale != VLM_SCALE_ROW ? (int) check_below (2) : 0;
-    p.format.group = p.format.scale == VLM_SCALE_CODES ? pick (code_groups, 5) : pick (groups, 7);
-    p.kind = (Kind) check_below (N_KINDS);
-    p.x.group = activation_group (&p.format);
+    p.w.format = check_random_format (bits[i % 4], (VlmIntScale) (i / 4 % 4));
+    p.kind = (CheckKind) check_below (N_KINDS);
+    p.x.group = activation_group (&p.w.format);
     p.m = i % 3 == 0 ? 1 : 1 + check_below (30);
-    p.x.k = pick (depths, 6);
+    p.x.k = check_pick (depths, 6);
     p.n = 1 + check_below (kernels->int_panel);
     check_product (&p);
   }
@@ -503,12 +323,12 @@ check_matmul_int_tall (const VlmKernels *kernels)
   Product p = { .kernels = kernels };
   size_t i;
 
-  for (i = 0; i < 12 * N_FORMATS; i++) {
-    p.format = formats[i % N_FORMATS];
-    p.kind = (Kind) (i / N_FORMATS % N_KINDS);
-    p.x.group = activation_group (&p.format);
-    p.m = rows[i / N_FORMATS % n_rows];
-    p.x.k = pick (depths, n_depths);
+  for (i = 0; i < 12 * CHECK_N_INT_FORMATS; i++) {
+    p.w.format = check_int_formats[i % CHECK_N_INT_FORMATS];
+    p.kind = (CheckKind) (i / CHECK_N_INT_FORMATS % N_KINDS);
+    p.x.group = activation_group (&p.w.format);
+    p.m = rows[i / CHECK_N_INT_FORMATS % n_rows];
+    p.x.k = check_pick (depths, n_depths);
     p.n = p.m < 64 && i % 2 == 0 ? kernels->int_panel : 1 + check_below (kernels->int_panel / 2);
     check_product (&p);
   }
@@ -529,7 +349,7 @@ check_matmul_int_long (const VlmKernels *kernels)
   size_t i;
 
   for (i = 0; i < sizeof longest / sizeof longest[0]; i++) {
-    p.format = longest[i];
+    p.w.format = longest[i];
     p.x.k = p.x.group = 65536;
     p.m = i == 2 ? 14 : 1;
     for (p.kind = KIND_PLAIN; p.kind <= KIND_HIGHEST; p.kind++)

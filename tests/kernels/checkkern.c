@@ -11,6 +11,7 @@
 
 #include "kernels/levels.h"
 
+#include <fenv.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -173,6 +174,10 @@ static const struct
   ENTRY_TOO (matmul_int, any),
   ENTRY_TOO (matmul_int, long),
   ENTRY_TOO (matmul_int, tall),
+  ENTRY (tile_row),
+  ENTRY (matmul_tiled),
+  ENTRY_TOO (matmul_tiled, any),
+  ENTRY_TOO (matmul_tiled, long),
   ENTRY (attention),
   ENTRY (attend_head),
   ENTRY (rms_norm),
@@ -201,7 +206,7 @@ check_levels (void)
     int supported = vlm_cpu_supports ((VlmCpuLevel) i);
 
     check_expect (name != NULL && vlm_cpu_level_from_name (name) == i, "level %d", i);
-    memset (&kernels, 0, sizeof kernels);
+    memset (&kernels, 0x55, sizeof kernels);
     check_expect (vlm_kernels_init (&kernels, (VlmCpuLevel) i) == (supported ? 0 : -1),
         "%s: supported is %d, but the table says otherwise", name, supported);
     if (supported) {
@@ -212,6 +217,10 @@ check_levels (void)
       check_expect ((kernels.head_form != VLM_HEAD_NONE)
               == (i >= (int) VLM_CPU_AVX2 && i != (int) VLM_CPU_NEON),
           "%s: packed heads are of form %d", name, (int) kernels.head_form);
+      check_expect ((kernels.tiled_bytes != NULL) == (i == (int) VLM_CPU_AMX)
+              && (kernels.tile_row != NULL) == (i == (int) VLM_CPU_AMX)
+              && (kernels.matmul_tiled != NULL) == (i == (int) VLM_CPU_AMX),
+          "%s: products in tiles", name);
       check_expect (kernels.int_panel > 0 && kernels.int_panel <= VLM_MAX_INT_PANEL,
           "%s: integer panel %zu", name, kernels.int_panel);
     }
@@ -239,6 +248,8 @@ check_entries (const VlmKernels *kernels, const VlmKernels *below, uint64_t seed
         == 0)
       continue;
     check_seed (seed + i);
+    /* What ORC compiles leaves the processor without subnormals. */
+    fesetenv (FE_DFL_ENV);
     entries[i].test (kernels);
     verdict (kernels->name, entries[i].name);
   }

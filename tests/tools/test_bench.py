@@ -54,6 +54,7 @@ class Kernels(unittest.TestCase):
         self.assertLessEqual({"matmul_f32", "matmul_int", "attention", "quantise_i8"}, kernels["scalar"])
         for level in levels[2:]:
             self.assertIn("matmul_int", kernels[level], level)
+            self.assertEqual("matmul_tiled" in kernels[level], level == "amx", level)
         # Every line is another case.
         cases = [tuple(r[key] for key in ("level", "kernel", "format", "shape")) for r in results]
         self.assertEqual(len(cases), len(set(cases)))
