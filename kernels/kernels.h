@@ -274,10 +274,11 @@ typedef struct
    *   y[i][j] = sum_l x[first + i][l] w[j][l]  (+ bias[j]),   j < n <= VLM_TILED_PANELS * int_panel
    * Weights are rounded to the nearest bfloat16. first is a multiple of VLM_TILED_ROWS. y has
    * room for m rounded up to VLM_TILED_ROWS rows, and for whole panels of columns: what is beyond m
-   * and n may be anything afterwards. bias may be NULL. Values, products and sums below
-   * 2^-126 may count as zero.
+   * and n may be anything afterwards. bias may be NULL. k is not zero, and scales are
+   * below 2^119. Values of x, products and sums below 2^-126 may count as zero.
    *
-   * Error: <= (2^-7 + k * 2^-22) * (|bias| + sum_l |x| (|q * scale| + |min|)) + k * 2^-125
+   * Error: <= (2^-7 + k * 2^-22) * (|bias| + sum_l |x| (|q * scale| + |min|)) + k * 2^-125, and
+   * what values of x below 2^-126 would have given
    */
   size_t (*tiled_bytes) (size_t m, size_t k);
   void (*tile_row) (const VlmTiledRows *rows, size_t i, size_t first, const float *x, size_t n);

@@ -24,7 +24,7 @@
 #define STEP VLM_TILED_STEP
 
 /* Steps of a piece: two tiles of columns take 16 KiB. */
-#define PIECE_STEPS 8
+#define PIECE_STEPS (INT_PIECE / STEP)
 
 #define N_TILES (INT_PANEL / AMX_COLUMNS)
 
