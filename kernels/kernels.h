@@ -361,7 +361,7 @@ typedef enum
   VLM_CPU_AVXVNNI,
   VLM_CPU_AVX512, /* F, BW, DQ, VL */
   VLM_CPU_AVX512VNNI,
-  VLM_CPU_AMX, /* tiles of 8-bit integers, on top of avx512vnni */
+  VLM_CPU_AMX, /* tiles of 8-bit integers and bfloat16, on top of avx512vnni */
   VLM_CPU_NEON,
   VLM_CPU_DOTPROD,
   VLM_CPU_I8MM,

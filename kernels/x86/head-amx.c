@@ -322,21 +322,14 @@ begin_queries (Work *work, const VlmHeadAttention *args, size_t first, size_t n)
   }
 }
 
-/* The mean score is that of the head that has the largest. */
+/* Scores are less by the mean of the first head. */
 static void
 find_reference (Work *work, const VlmHeadAttention *args)
 {
-  size_t head, i;
-
   memset (work->offset, 0, sizeof work->offset);
-  memset (work->reference, 0, sizeof work->reference);
-  for (head = 0; args->max != NULL && head <= args->n_more; head++) {
-    find_offset (work, args, head);
-    for (i = 0; i < QUERIES; i++) {
-      if (head == 0 || work->offset[i] > work->reference[i])
-        work->reference[i] = work->offset[i];
-    }
-  }
+  if (args->max != NULL)
+    find_offset (work, args, 0);
+  memcpy (work->reference, work->offset, sizeof work->reference);
 }
 
 /* Asks for what queries of the next call for 32 read and write. */
