@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What all tiles of queries over a packed head have: how they begin and end, and 2^x. */
+/* How tiles of queries over a packed head begin and end, and 2^x. */
 
 #ifndef VLM_KERNELS_SIMD_HEAD_QUERIES_H
 #define VLM_KERNELS_SIMD_HEAD_QUERIES_H
@@ -19,9 +19,9 @@ typedef struct
 {
   HeadWords q[HEAD_MAX_DIM / HEAD_PER_WORD]; /* values of d, plus HEAD_BIAS */
   HeadRow q_scale;
-  HeadRow scores[HEAD_BUFFERS][HEAD_BLOCK]; /* of as many blocks as are in work at once */
-  HeadWords p[HEAD_BLOCK / 4 * 3];          /* weights, in the order that the level wants */
-  HeadRow out[HEAD_MAX_DIM];                /* sum of p * value, before the scales of the values */
+  HeadRow scores[HEAD_BLOCK];
+  HeadWords p[HEAD_BLOCK / 4 * 3]; /* weights, in the order that the level wants */
+  HeadRow out[HEAD_MAX_DIM];       /* sum of p * value, before the scales of the values */
   HeadRow max, sum;
   HeadRow most;         /* the largest score of the block */
   HeadRow older, newer; /* what earlier sums, and those of the block, are multiplied by */
@@ -57,7 +57,7 @@ head_load_words (const int32_t *words, size_t v)
 vlm_always_inline vi
 head_weight (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
 {
-  vf score = vf_load (tile->scores[0][j] + v * VF_LANES);
+  vf score = vf_load (tile->scores[j] + v * VF_LANES);
 
   return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
 }
@@ -208,44 +208,6 @@ head_finish (
     }
   }
   head_store_rows (args, tile->out, first, n);
-}
-
-typedef HeadArrays (*HeadFindArrays) (const void *packed, size_t n_keys, size_t head_dim);
-
-/* Takes all keys of a head into the tile, whose last query is before number end. */
-typedef void (*HeadAbsorbAll) (
-    HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttention *args, size_t end);
-
-/* attend_head of a level that finds its arrays, and takes keys into a tile, like this. */
-vlm_always_inline void
-head_attend (HeadTile *tile, const VlmHeadAttention *args, HeadFindArrays find_arrays,
-    HeadAbsorbAll absorb_all)
-{
-  size_t first, n, i;
-
-  for (first = 0; first < args->n_queries; first += n) {
-    const size_t left = args->n_queries - first;
-    HeadArrays arrays = find_arrays (args->head, args->n_keys, args->head_dim);
-
-    n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
-    if (first == 0)
-      head_prefetch_queries (args, 0, n);
-    head_begin (tile, &arrays, args, first, n);
-    absorb_all (tile, &arrays, args, first + n);
-    if (args->max == NULL) {
-      head_finish (tile, &arrays, args, first, n);
-      continue;
-    }
-    head_add_total (tile, &arrays);
-    for (i = 1; i <= args->n_more; i++) {
-      const char *head = (const char *) args->head + i * args->head_stride;
-
-      arrays = find_arrays (head, args->n_keys, args->head_dim);
-      absorb_all (tile, &arrays, args, first + n);
-      head_add_total (tile, &arrays);
-    }
-    head_finish_total (tile, args, first, n);
-  }
 }
 
 #endif

@@ -14,7 +14,6 @@
 #define VLM_KERNELS_SIMD_HEAD_H
 
 #define HEAD_BIAS INT_BIAS
-#define HEAD_BUFFERS 1
 
 #ifdef HEAD_DIGITS
 #include "head-digits.h"
@@ -134,7 +133,7 @@ head_score (HeadTile *tile, const HeadArrays *arrays, size_t first, size_t first
     for (r = 0; r < rows; r++) {
       vf score = vf_mul (vi_to_vf (sum[r][v]), vf_set1 (arrays->k_scale[first + r]));
 
-      vf_store (tile->scores[0][first_row + r] + v * VF_LANES, score);
+      vf_store (tile->scores[first_row + r] + v * VF_LANES, score);
       most = vf_max (score, most);
     }
     vf_store (tile->most + v * VF_LANES, most);
@@ -206,12 +205,44 @@ head_absorb_all (HeadTile *tile, const HeadArrays *arrays, const VlmHeadAttentio
   }
 }
 
+/* The n queries from number first on, over more heads too where they are brought together. */
+static void
+head_attend_tile (HeadTile *tile, const VlmHeadAttention *args, size_t first, size_t n)
+{
+  HeadArrays arrays = head_find_arrays (args->head, args->n_keys, args->head_dim);
+  size_t i;
+
+  if (first == 0)
+    head_prefetch_queries (args, 0, n);
+  head_begin (tile, &arrays, args, first, n);
+  head_absorb_all (tile, &arrays, args, first + n);
+  if (args->max == NULL) {
+    head_finish (tile, &arrays, args, first, n);
+    return;
+  }
+  head_add_total (tile, &arrays);
+  for (i = 1; i <= args->n_more; i++) {
+    const char *head = (const char *) args->head + i * args->head_stride;
+
+    arrays = head_find_arrays (head, args->n_keys, args->head_dim);
+    head_absorb_all (tile, &arrays, args, first + n);
+    head_add_total (tile, &arrays);
+  }
+  head_finish_total (tile, args, first, n);
+}
+
 static void
 simd_attend_head (const VlmHeadAttention *args)
 {
   HeadTile tile;
+  size_t first, n;
 
-  head_attend (&tile, args, head_find_arrays, head_absorb_all);
+  for (first = 0; first < args->n_queries; first += n) {
+    const size_t left = args->n_queries - first;
+
+    n = left < HEAD_COLUMNS ? left : HEAD_COLUMNS;
+    head_attend_tile (&tile, args, first, n);
+  }
 }
 
 static void

@@ -66,6 +66,13 @@ amx_configure (size_t step)
                    : "r"(from), "r"((size_t) (stride)), "i"(offset)                                \
                    : "memory")
 
+/* The same, and what is loaded stays out of the first-level cache if it is not in there. */
+#define AMX_LOAD_ONCE(tile, from, offset, stride)                                                  \
+  __asm__ volatile("tileloaddt1 %c2(%0,%1,1), %%tmm" #tile                                         \
+                   :                                                                               \
+                   : "r"(from), "r"((size_t) (stride)), "i"(offset)                                \
+                   : "memory")
+
 #define AMX_STORE(tile, to, offset, stride)                                                        \
   __asm__ volatile("tilestored %%tmm" #tile ", %c2(%0,%1,1)"                                       \
                    :                                                                               \

@@ -143,13 +143,14 @@ soften (Softening *softening)
   }
 }
 
-/* Products of two tiles at a, one after the other, with two others; sums are in 0 .. 3. */
+/* Products of two tiles at a, one after the other, with two of keys or of values; sums are in 0 .. 3. Keys and
+ * values come from the second-level cache, and would drive all else out of the first. */
 #define PRODUCTS(a, b0, b1, BEGIN)                                                                 \
   AMX_LOAD (4, a, 0, AMX_ROW_BYTES);                                                               \
-  AMX_LOAD (6, b0, 0, AMX_ROW_BYTES);                                                              \
+  AMX_LOAD_ONCE (6, b0, 0, AMX_ROW_BYTES);                                                         \
   BEGIN (0)                                                                                        \
   AMX_MULTIPLY_BF16 (0, 4, 6);                                                                     \
-  AMX_LOAD (7, b1, 0, AMX_ROW_BYTES);                                                              \
+  AMX_LOAD_ONCE (7, b1, 0, AMX_ROW_BYTES);                                                         \
   BEGIN (1)                                                                                        \
   AMX_MULTIPLY_BF16 (1, 4, 7);                                                                     \
   AMX_LOAD (5, a, AMX_TILE_BYTES, AMX_ROW_BYTES);                                                  \
@@ -321,21 +322,14 @@ begin_queries (Work *work, const VlmHeadAttention *args, size_t first, size_t n)
   }
 }
 
-/* The mean score is that of the head that has the largest. */
+/* Scores are less by the mean of the first head. */
 static void
 find_reference (Work *work, const VlmHeadAttention *args)
 {
-  size_t head, i;
-
   memset (work->offset, 0, sizeof work->offset);
-  memset (work->reference, 0, sizeof work->reference);
-  for (head = 0; args->max != NULL && head <= args->n_more; head++) {
-    find_offset (work, args, head);
-    for (i = 0; i < QUERIES; i++) {
-      if (head == 0 || work->offset[i] > work->reference[i])
-        work->reference[i] = work->offset[i];
-    }
-  }
+  if (args->max != NULL)
+    find_offset (work, args, 0);
+  memcpy (work->reference, work->offset, sizeof work->reference);
 }
 
 /* Asks for what queries of the next call for 32 read and write. */
@@ -484,6 +478,8 @@ amx_attend_head (const VlmHeadAttention *args)
     const size_t left = args->n_queries - first;
 
     n = left < QUERIES ? left : QUERIES;
+    if (first == 0)
+      prefetch_queries (args, 0, n);
     begin_queries (&work, args, first, n);
     find_reference (&work, args);
     absorb_all (&work, args, first + n);

@@ -494,6 +494,58 @@ check_whole (const VlmKernels *kernels, Kind kind, float scale)
       scale, sqrt (error / size));
 }
 
+/*
+ * Weights alone, in bfloat16: queries and keys of numbers that it has, along one d, and values that hand out
+ * one weight each.
+ */
+static void
+check_weights (const VlmKernels *kernels)
+{
+  enum
+  {
+    N = 64,
+    QUERIES = 128
+  };
+  const double step = 1.0 / 128;
+  Case c = { .head = { .head_dim = N, .n_keys = N, .k_stride = N, .v_stride = N },
+    .args = { .n_queries = QUERIES, .n_keys = N, .head_dim = N, .q_stride = N, .out_stride = N } };
+  float *q = check_slot (SLOT_Q, QUERIES * N * sizeof (float));
+  float *k = check_slot (SLOT_K, N * N * sizeof (float));
+  float *v = check_slot (SLOT_V, N * N * sizeof (float)), *out;
+  double exact[N], total, error = 0;
+  size_t i, j;
+
+  memset (q, 0, QUERIES * N * sizeof (float));
+  memset (k, 0, N * N * sizeof (float));
+  memset (v, 0, N * N * sizeof (float));
+  for (i = 0; i < QUERIES; i++)
+    q[i * N] = (float) (1 + (double) i * step);
+  for (j = 0; j < N; j++) {
+    k[j * N] = (float) ((2 * (double) j - (N - 1)) * step);
+    v[j * N + j] = 1;
+  }
+  c.head.k = k;
+  c.head.v = v;
+  c.args.q = q;
+  c.args.scale = (float) log (2);
+  c.args.out = out = check_slot (SLOT_OUT, QUERIES * N * sizeof (float));
+  pack_heads (&c, &c.args, SLOT_HEAD, kernels->head_bytes, kernels->pack_head);
+  kernels->attend_head (&c.args);
+
+  for (i = 0; i < QUERIES; i++) {
+    for (j = 0, total = 0; j < N; j++)
+      total += exact[j] = exp2 (q[i * N] * (double) k[j * N]);
+    for (j = 0; j < N; j++) {
+      const double wrong = out[i * N + j] * total / exact[j] - 1;
+
+      check_near (wrong, 0, ldexp (1, -6) + ldexp (1, -12), "weight", i * N + j);
+      error += wrong * wrong;
+    }
+  }
+  error = sqrt (error / (QUERIES * N));
+  check_expect (error <= ldexp (1, -8) * 0.55, "all weights are off by %g", error);
+}
+
 void
 check_attend_head (const VlmKernels *kernels)
 {
@@ -535,6 +587,8 @@ check_attend_head (const VlmKernels *kernels)
 
     check_case (kernels, &c);
   }
+  if (kernels->head_form == VLM_HEAD_BF16)
+    check_weights (kernels);
   check_whole (kernels, RANDOM, 0.125f);
   check_whole (kernels, RANDOM, 0.5f);
   check_whole (kernels, RANDOM, 1.5f);
