@@ -352,8 +352,9 @@ wants_packed (const VlmModel *model)
 
 static gboolean
 forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
-    gsize n_tokens, gsize n_wanted, gboolean may_pack, GError **error)
+    gsize n_tokens, gsize n_wanted, gboolean is_prompt, GError **error)
 {
+  const gboolean may_pack = is_prompt && wants_packed (model);
   Chunk chunk = { 0 };
   guint i;
 
@@ -370,8 +371,11 @@ forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloa
   g_return_val_if_fail (cache->length + n_tokens <= cache->capacity, FALSE);
   g_return_val_if_fail (n_wanted > 0 && n_wanted <= n_tokens, FALSE);
 
+  if (may_pack && !vlm_cache_make_packed (cache, chunk.kernels, error))
+    return FALSE;
   if (!chunk_take_arrays (&chunk, arena, error))
     return FALSE;
+  chunk.inputs.many = chunk.middle.many = is_prompt;
   chunk_make_angles (&chunk);
   for (i = 0; i < chunk.config->n_layers; i++) {
     chunk.layer = &model->weights->layers[i];
@@ -389,10 +393,7 @@ gboolean
 vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
     gsize n_tokens, gsize n_wanted, GError **error)
 {
-  const gboolean may_pack = wants_packed (model);
-
-  return (!may_pack || vlm_cache_make_packed (cache, &model->kernels, error))
-      && forward (model, team, arena, cache, x, n_tokens, n_wanted, may_pack, error);
+  return forward (model, team, arena, cache, x, n_tokens, n_wanted, TRUE, error);
 }
 
 gboolean
@@ -418,7 +419,7 @@ vlm_decoder_logits (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloa
   if (!vlm_inputs_norm (&inputs, weights->head, team, &model->kernels, &weights->final_norm,
           config->norm_eps, x, 1)
       || !vlm_matrix_multiply (
-          weights->head, team, &model->kernels, NULL, &inputs, logits, config->vocab_size))
+          weights->head, team, &model->kernels, NULL, &inputs, NULL, logits, config->vocab_size))
     return vlm_set_cancelled (error);
   return TRUE;
 }
