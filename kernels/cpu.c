@@ -110,11 +110,14 @@ ask_for_tiles (void)
 static int
 has_tiles (void)
 {
-  const unsigned wanted = 1u << 24 | 1u << 25, saved = 1u << TILE_DATA | 1u << (TILE_DATA - 1);
+  /* Tiles, their products of bytes and of bfloat16; and what converts to that. */
+  const unsigned wanted = 1u << 24 | 1u << 25 | 1u << 22, wanted_1 = 1u << 5;
+  const unsigned saved = 1u << TILE_DATA | 1u << (TILE_DATA - 1);
   unsigned eax, ebx, ecx, edx, low, high;
 
   if (!has_avx512vnni () || !__get_cpuid_count (7, 0, &eax, &ebx, &ecx, &edx)
-      || (edx & wanted) != wanted)
+      || (edx & wanted) != wanted || !__get_cpuid_count (7, 1, &eax, &ebx, &ecx, &edx)
+      || (eax & wanted_1) != wanted_1)
     return 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 

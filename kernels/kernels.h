@@ -42,6 +42,9 @@
 /* Values of a row that are put into tiles together. */
 #define VLM_TILED_STEP 32
 
+/* Panels that may be multiplied in one call. */
+#define VLM_TILED_PANELS 4
+
 /* The length of a row of k values in steps. */
 static inline size_t
 vlm_padded_k (size_t k)
@@ -70,6 +73,13 @@ typedef struct
   size_t k;
   size_t group; /* a multiple of VLM_K_STEP, at most 65536 */
 } VlmActivations;
+
+/* Rows of activations as tile_row makes them, for products with integer weights in bfloat16. */
+typedef struct
+{
+  void *data; /* tiled_bytes (m, k) */
+  size_t m, k;
+} VlmTiledRows;
 
 /* The kinds of scales of integer weights, in ascending order of detail. */
 typedef enum
@@ -254,24 +264,24 @@ typedef struct
    * floats, which no scale interrupts. All three entries are NULL on levels where that is not
    * faster than matmul_int.
    *
-   * tile_row puts values first .. first + n - 1 of row i among rows of k values, each rounded to the
-   * nearest bfloat16. m rows take tiled_bytes (m, k) bytes, in the level's own order. first is a
-   * multiple of VLM_TILED_STEP, and so is n unless the row ends with it.
+   * tile_row puts values first .. first + n - 1 of row i where they belong, each rounded to the
+   * nearest bfloat16. first is a multiple of VLM_TILED_STEP, and so is n unless the row ends with
+   * it. All rows together have tiled_bytes (m, k) bytes, in the level's own order.
    *
-   * matmul_tiled multiplies rows first_row .. first_row + m - 1 of these with one panel, as
-   * matmul_int takes it, of any format but VLM_SCALE_ROW:
-   *   y[i][j] = sum_l x[first_row + i][l] w[j][l]  (+ bias[j]),   j < n <= int_panel
-   * Weights are rounded to the nearest bfloat16. first_row is a multiple of VLM_TILED_ROWS. y has
-   * room for m rounded up to a multiple of VLM_TILED_ROWS rows, and for int_panel columns: what is
-   * beyond m and n may be anything afterwards. bias may be NULL. Values, products and sums below
+   * matmul_tiled multiplies rows first .. first + m - 1 of x with panels as matmul_int takes them,
+   * panel_bytes apart, of any format but VLM_SCALE_ROW:
+   *   y[i][j] = sum_l x[first + i][l] w[j][l]  (+ bias[j]),   j < n <= VLM_TILED_PANELS * int_panel
+   * Weights are rounded to the nearest bfloat16. first is a multiple of VLM_TILED_ROWS. y has
+   * room for m rounded up to VLM_TILED_ROWS rows, and for whole panels of columns: what is beyond m
+   * and n may be anything afterwards. bias may be NULL. Values, products and sums below
    * 2^-126 may count as zero.
    *
    * Error: <= (2^-7 + k * 2^-22) * (|bias| + sum_l |x| (|q * scale| + |min|)) + k * 2^-125
    */
   size_t (*tiled_bytes) (size_t m, size_t k);
-  void (*tile_row) (void *tiled, size_t k, size_t i, size_t first, const float *x, size_t n);
-  void (*matmul_tiled) (float *y, size_t ldy, const void *tiled, size_t first_row, size_t m,
-      size_t k, const VlmIntFormat *format, const void *w, size_t n, const float *bias);
+  void (*tile_row) (const VlmTiledRows *rows, size_t i, size_t first, const float *x, size_t n);
+  void (*matmul_tiled) (float *y, size_t ldy, const VlmTiledRows *x, size_t first, size_t m,
+      const VlmIntFormat *format, const void *w, size_t panel_bytes, size_t n, const float *bias);
 
   /*
    * See VlmAttention. Error: <= 2^-21 * (8 + max_j sum_d |scale * q[d] k[j][d]|) * max_j |v[j]|.
@@ -377,7 +387,7 @@ typedef enum
   VLM_CPU_AVXVNNI,
   VLM_CPU_AVX512, /* F, BW, DQ, VL */
   VLM_CPU_AVX512VNNI,
-  VLM_CPU_AMX, /* tiles of 8-bit integers, on top of avx512vnni */
+  VLM_CPU_AMX, /* tiles of 8-bit integers and of bfloat16, on top of avx512vnni */
   VLM_CPU_NEON,
   VLM_CPU_DOTPROD,
   VLM_CPU_I8MM,

@@ -12,6 +12,7 @@
 #define VLM_KERNELS_SIMD_INTEGER_H
 
 #include "int-pieces.h"
+#include "int-store.h"
 #include "int-tiles.h"
 
 #ifndef INT_FLIP

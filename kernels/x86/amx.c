@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Integer products in tiles of 16 rows of activations by 16 columns of a panel.
+ * Integer products in tiles of 16 rows of activations by 16 columns of a panel, whose weights have 8
+ * bits and a scale for each row.
  *
  * A piece of the panel is made ready once for a block of rows: values as bytes with a sign in the
- * order of tiles, scales as floats. Of 16 rows, four steps of activations stay in tile registers
+ * order of tiles. Of 16 rows, four steps of activations stay in tile registers
  * while the columns pass by, 32 at a time. The sums of groups leave through buffers in the
  * first-level cache, and are converted, scaled and added up between the products of the next
  * columns. What does not pay, few rows or groups that do not fit, goes to the
- * level below.
+ * level below, and so do weights with scales of groups (see tiled-amx.c).
  */
 
 #include "avx512vnni.h"
@@ -16,14 +17,11 @@
 #include "head-amx.h"
 #include "tiled-amx.h"
 
-/* Four steps of 64. */
-#define INT_PIECE 256
-
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
 #include "kernels/simd/int-lanes.h"
-#include "kernels/simd/int-reader.h"
-#include "kernels/simd/int-rows.h"
+#include "kernels/panel.h"
+#include "kernels/simd/int-store.h"
 
 /* Of rows that fill no tile, so many are faster in registers. */
 #define MOST_REST 6
@@ -41,13 +39,6 @@
 /* Integer sums of 16 rows by 16 columns, of each group of a piece. */
 typedef int32_t Dots[AMX_STEPS][AMX_ROWS][AMX_COLUMNS];
 
-typedef enum
-{
-  SCALE_LATER, /* of rows */
-  SCALE_GROUPS,
-  SCALE_MINS,
-} ScaleKind;
-
 /* 16 columns of a piece: tiles of values, that of step t at WINDOW (t). */
 typedef uint8_t Columns[AMX_STEPS * AMX_TILE_BYTES];
 
@@ -56,7 +47,6 @@ typedef struct
 {
   Columns columns[N_TILES];
   Dots dots[N_TILES];
-  IntRoom room;
 } Workshop;
 
 #define COLUMNS_AT(j, t) (offsetof (Workshop, columns) + (j) * sizeof (Columns) + WINDOW (t))
@@ -96,36 +86,23 @@ struct Rows
   const int8_t *q;
   size_t ldq;
   const float *x_scale; /* ldg apart */
-  const int32_t *x_sum;
   size_t ldg;
   float *y;
 };
 
-/* What the groups of 16 rows are multiplied with; zeros where there are no more groups. */
-typedef struct
-{
-  float scales[AMX_ROWS][AMX_STEPS];
-  float totals[AMX_ROWS][AMX_STEPS]; /* for minimums */
-} Factors;
+/* The scales of 16 rows; zeros where there are no more groups. */
+typedef float Scales[AMX_ROWS][AMX_STEPS];
 
 /* n_groups are there, of as many as a piece has. */
 vlm_always_inline void
-take_factors (Factors *factors, const Rows *rows, size_t n_groups, size_t most, ScaleKind kind)
+take_scales (Scales scales, const Rows *rows, size_t n_groups, size_t most)
 {
   size_t r, g;
 
   for (r = 0; r < AMX_ROWS; r++) {
-    const float *scales = rows->x_scale + r * rows->ldg;
-    const int32_t *sums = rows->x_sum + r * rows->ldg;
-
     VLM_UNROLL
-    for (g = 0; g < most; g++) {
-      float scale = g < n_groups ? scales[g] : 0;
-
-      factors->scales[r][g] = scale;
-      if (kind == SCALE_MINS)
-        factors->totals[r][g] = g < n_groups ? scale * (float) sums[g] : 0;
-    }
+    for (g = 0; g < most; g++)
+      scales[r][g] = g < n_groups ? rows->x_scale[r * rows->ldg + g] : 0;
   }
 }
 
@@ -133,37 +110,19 @@ take_factors (Factors *factors, const Rows *rows, size_t n_groups, size_t most, 
 typedef struct
 {
   const Rows *rows;
-  const Factors *factors;
-  const int32_t (*dots)[AMX_STEPS][AMX_ROWS][AMX_COLUMNS]; /* of both columns; NULL: nothing */
+  const float (*scales)[AMX_STEPS];
+  const int32_t (*dots)[AMX_STEPS][AMX_ROWS][AMX_COLUMNS]; /* of both columns */
   size_t column;
-  vf scales[AMX_STEPS][2], mins[AMX_STEPS][2];
 } Ending;
 
-vlm_always_inline void
-start_ending (Ending *ending, const Workshop *workshop, const Rows *rows, const Factors *factors,
-    size_t pair, size_t n_groups, ScaleKind kind)
+vlm_always_inline Ending
+start_ending (const Workshop *workshop, const Rows *rows, const Scales scales, size_t pair)
 {
-  const IntRoom *room = &workshop->room;
-  size_t g, v;
-
-  ending->rows = rows;
-  ending->factors = factors;
-  ending->dots = workshop->dots + 2 * pair;
-  ending->column = pair * 2 * AMX_COLUMNS;
-  VLM_UNROLL
-  for (g = 0; g < n_groups; g++) {
-    VLM_UNROLL
-    for (v = 0; v < 2; v++) {
-      if (kind != SCALE_LATER)
-        ending->scales[g][v] = vf_load (room->scales[g] + ending->column + v * VF_LANES);
-      if (kind == SCALE_MINS)
-        ending->mins[g][v] = vf_load (room->mins[g] + ending->column + v * VF_LANES);
-    }
-  }
+  return (Ending){ rows, scales, workshop->dots + 2 * pair, pair * 2 * AMX_COLUMNS };
 }
 
 vlm_inline_unless_checked void
-end_row (const Ending *ending, size_t r, size_t n_groups, ScaleKind kind)
+end_row (const Ending *ending, size_t r, size_t n_groups)
 {
   float *out = ending->rows->sums[r] + ending->column;
   vf sums[2] = { vf_load (out), vf_load (out + VF_LANES) };
@@ -171,16 +130,13 @@ end_row (const Ending *ending, size_t r, size_t n_groups, ScaleKind kind)
 
   VLM_UNROLL
   for (g = 0; g < n_groups; g++) {
-    vf scale = vf_set1 (ending->factors->scales[r][g]);
+    vf scale = vf_set1 (ending->scales[r][g]);
 
     VLM_UNROLL
     for (v = 0; v < 2; v++) {
       vf dot = vi_to_vf (vi_load ((const uint8_t *) ending->dots[v][g][r]));
-      vf factor = kind == SCALE_LATER ? scale : vf_mul (scale, ending->scales[g][v]);
 
-      sums[v] = vf_fma (dot, factor, sums[v]);
-      if (kind == SCALE_MINS)
-        sums[v] = vf_fma (vf_set1 (ending->factors->totals[r][g]), ending->mins[g][v], sums[v]);
+      sums[v] = vf_fma (dot, scale, sums[v]);
     }
   }
   vf_store (out, sums[0]);
@@ -199,8 +155,8 @@ end_row (const Ending *ending, size_t r, size_t n_groups, ScaleKind kind)
 
 #define END_ROWS(r)                                                                                \
   if (has_ending) {                                                                                \
-    end_row (&ending, r, most, kind);                                                              \
-    end_row (&ending, (r) + 1, most, kind);                                                        \
+    end_row (&ending, r, most);                                                                    \
+    end_row (&ending, (r) + 1, most);                                                              \
   }
 
 /* A step of a pair of columns. Sums are stored after the next product: a store waits for the
@@ -266,12 +222,12 @@ store_rows (const Rows *rows, const Piece *piece)
 /* Takes all rows through a piece, whose groups have so many steps. A pair comes to its end between
  * the products of the next. */
 vlm_always_inline void
-multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t steps, ScaleKind kind)
+multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t steps)
 {
   static const uint8_t zeros[4 * AMX_TILE_BYTES] __attribute__ ((aligned (4096)));
   const size_t n_groups = vlm_n_groups (piece->len, steps * piece->step), most = AMX_STEPS / steps;
   Workshop *workshop = piece->workshop;
-  Factors factors[2];
+  Scales scales[2];
   size_t i;
 
   Ending ending;
@@ -280,45 +236,36 @@ multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t ste
   load_rows (&rows[0], piece);
   for (i = 0; i < n_tiles; i++) {
     if (has_ending)
-      start_ending (&ending, workshop, &rows[i - 1], &factors[(i - 1) % 2], 1, most, kind);
+      ending = start_ending (workshop, &rows[i - 1], scales[(i - 1) % 2], 1);
     MULTIPLY_PAIR (0)
     if (has_ending)
       store_rows (&rows[i - 1], piece);
-    take_factors (&factors[i % 2], &rows[i], n_groups, most, kind);
-    start_ending (&ending, workshop, &rows[i], &factors[i % 2], 0, most, kind);
+    take_scales (scales[i % 2], &rows[i], n_groups, most);
+    ending = start_ending (workshop, &rows[i], scales[i % 2], 0);
     has_ending = 1;
     MULTIPLY_PAIR (1)
     if (i + 1 < n_tiles)
       load_rows (&rows[i + 1], piece);
   }
-  start_ending (&ending, workshop, &rows[i - 1], &factors[(i - 1) % 2], 1, most, kind);
+  ending = start_ending (workshop, &rows[i - 1], scales[(i - 1) % 2], 1);
   for (i = 0; i < AMX_ROWS; i += 2)
     END_ROWS (i)
   store_rows (&rows[n_tiles - 1], piece);
 }
 
-#define DEFINE_PIECE(name, kind, steps)                                                            \
-  static __attribute__ ((noinline)) void name##_tile_##steps (                                     \
+#define DEFINE_PIECE(steps)                                                                        \
+  static __attribute__ ((noinline)) void tile_##steps (                                            \
       const Rows *rows, size_t n_tiles, const Piece *piece)                                        \
   {                                                                                                \
-    multiply_piece (rows, n_tiles, piece, steps, kind);                                            \
+    multiply_piece (rows, n_tiles, piece, steps);                                                  \
   }
 
-#define DEFINE_PIECES(name, kind)                                                                  \
-  DEFINE_PIECE (name, kind, 1)                                                                     \
-  DEFINE_PIECE (name, kind, 2)                                                                     \
-  DEFINE_PIECE (name, kind, 4)
-
-DEFINE_PIECES (later, SCALE_LATER)
-DEFINE_PIECES (groups, SCALE_GROUPS)
-DEFINE_PIECES (mins, SCALE_MINS)
-
 /* For groups of one step, two and four. */
-static const PieceFunc piece_funcs[][3] = {
-  [SCALE_LATER] = { later_tile_1, later_tile_2, later_tile_4 },
-  [SCALE_GROUPS] = { groups_tile_1, groups_tile_2, groups_tile_4 },
-  [SCALE_MINS] = { mins_tile_1, mins_tile_2, mins_tile_4 },
-};
+DEFINE_PIECE (1)
+DEFINE_PIECE (2)
+DEFINE_PIECE (4)
+
+static const PieceFunc piece_funcs[] = { tile_1, tile_2, tile_4 };
 
 /* Values of k that a step of tiles takes, or 0 where they do not fit the groups. */
 static size_t
@@ -329,83 +276,25 @@ choose_step (size_t group)
   return group % step == 0 && (steps == 1 || steps == 2 || steps == 4) ? step : 0;
 }
 
-static PieceFunc
-choose_func (const VlmIntFormat *format, size_t steps)
-{
-  ScaleKind kind = format->has_min ? SCALE_MINS : SCALE_GROUPS;
-
-  if (format->scale == VLM_SCALE_ROW)
-    kind = SCALE_LATER;
-  return piece_funcs[kind][steps / 2];
-}
-
-/* Values at .. at + n of a piece become tiles; their bias is taken out, and they have signs. */
+/* Makes len values of the panel ready, from number at on: they become tiles, and have signs. */
 static void
-fill_columns (Columns *columns, const uint8_t *from, size_t at, size_t n, size_t step, int bias)
+next_piece (Workshop *workshop, const Product *p, size_t at, size_t len)
 {
-  const vi biases = _mm512_set1_epi8 ((char) bias);
+  const vi biases = _mm512_set1_epi8 ((char) INT_BIAS);
+  const size_t step = p->step;
+  const uint8_t *from =
+      (const uint8_t *) p->w + panel_scale_bytes (p->format, INT_PANEL) + at * INT_PANEL;
   size_t i, v;
 
-  for (i = at; i < at + n; i += INT_INNER) {
+  for (i = 0; i < len; i += INT_INNER) {
     size_t to = WINDOW (i / step) + i % step * AMX_COLUMNS;
 
     VLM_UNROLL
     for (v = 0; v < N_TILES; v++) {
-      vi_store (columns[v] + to, _mm512_sub_epi8 (vi_load (from + v * sizeof (vi)), biases));
+      vi_store (
+          workshop->columns[v] + to, _mm512_sub_epi8 (vi_load (from + v * sizeof (vi)), biases));
     }
     from += INT_LANE_BYTES;
-  }
-}
-
-/* The same of nibbles as they are in a panel. */
-static void
-fill_nibbles (Columns *columns, const uint8_t *from, size_t at, size_t n, size_t step, int bias)
-{
-  const vi biases = _mm512_set1_epi8 ((char) bias);
-  size_t i, v;
-
-  for (i = at; i < at + n; i += 2 * INT_INNER) {
-    size_t to = WINDOW (i / step) + i % step * AMX_COLUMNS;
-
-    VLM_UNROLL
-    for (v = 0; v < N_TILES; v++) {
-      vi pairs = vi_load (from + v * sizeof (vi));
-
-      vi_store (columns[v] + to, _mm512_sub_epi8 (vi_low_nibbles (pairs), biases));
-      vi_store (columns[v] + to + sizeof (vi), _mm512_sub_epi8 (vi_high_nibbles (pairs), biases));
-    }
-    from += INT_LANE_BYTES;
-  }
-}
-
-/* Makes len values ready, which are whole groups but for the last ones of the rows. */
-static void
-next_piece (Workshop *workshop, IntReader *reader, size_t len, size_t step)
-{
-  const int bias = int_bias (reader->format);
-  size_t at = 0, g = 0;
-
-  while (at < len) {
-    size_t left, n;
-    const uint8_t *w;
-
-    if (reader->at == reader->run_at + reader->run_len)
-      int_enter_run (reader, g++);
-    left = reader->run_at + reader->run_len - reader->at;
-    n = left < len - at ? left : len - at;
-    if (reader->format->bits == 4) {
-      w = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
-      fill_nibbles (workshop->columns, w, at, n, step, bias);
-      reader->at += n;
-    } else {
-      w = int_widen_values (reader, workshop->room.w, n);
-      fill_columns (workshop->columns, w, at, n, step, bias);
-    }
-    at += n;
-  }
-  for (; reader->format->scale != VLM_SCALE_ROW && g < AMX_STEPS; g++) {
-    memset (workshop->room.scales[g], 0, sizeof workshop->room.scales[g]);
-    memset (workshop->room.mins[g], 0, sizeof workshop->room.mins[g]);
   }
 }
 
@@ -426,26 +315,25 @@ multiply_block (const Product *p, size_t first, size_t n_rows)
   IntRow sums[BLOCK_TILES * AMX_ROWS] __attribute__ ((aligned (64)));
   Rows rows[BLOCK_TILES];
   Workshop workshop __attribute__ ((aligned (4096)));
-  IntReader reader = int_start_panel (&workshop.room, p->format, p->w, x->k, first == 0);
-  size_t i;
+  size_t k = vlm_padded_k (x->k), at, len, i;
 
   int_clear (sums, n_tiles * AMX_ROWS);
   for (i = 0; i < n_tiles; i++) {
     size_t row = first + first_row (i, n_rows);
 
     rows[i] = (Rows){ sums + i * AMX_ROWS, x->q + row * x->ldq, x->ldq, x->scale + row * x->ldg,
-      x->sum + row * x->ldg, x->ldg, p->y + row * p->ldy };
+      x->ldg, p->y + row * p->ldy };
   }
-  while (reader.at < reader.k) {
-    size_t left = reader.k - reader.at, len = left < most ? left : most;
-    const Piece piece = { p, &workshop, p->step, len, reader.at + len == reader.k };
+  for (at = 0; at < k; at += len) {
+    const size_t left = k - at;
+    const Piece piece = { p, &workshop, p->step, left < most ? left : most, left <= most };
 
-    next_piece (&workshop, &reader, len, p->step);
+    len = piece.len;
+    next_piece (&workshop, p, at, len);
     p->func (rows, n_tiles, &piece);
     for (i = 0; i < n_tiles; i++) {
       rows[i].q += len;
       rows[i].x_scale += groups;
-      rows[i].x_sum += groups;
     }
   }
 }
@@ -464,12 +352,13 @@ amx_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m, const V
     const void *w, size_t n, const float *bias)
 {
   const size_t step = choose_step (x->group);
-  size_t rows = m < AMX_ROWS || step == 0 ? 0 : choose_rows (m), first = 0;
+  const int has_tiles =
+      format->scale == VLM_SCALE_ROW && format->bits == 8 && step != 0 && m >= AMX_ROWS;
+  size_t rows = has_tiles ? choose_rows (m) : 0, first = 0;
   VlmActivations rest = *x;
 
   if (rows > 0) {
-    const Product p = { x, format, w, step, choose_func (format, x->group / step), y, ldy, n,
-      bias };
+    const Product p = { x, format, w, step, piece_funcs[x->group / step / 2], y, ldy, n, bias };
     size_t n_tiles = (rows + AMX_ROWS - 1) / AMX_ROWS;
     size_t n_blocks = (n_tiles + BLOCK_TILES - 1) / BLOCK_TILES;
 

@@ -34,10 +34,10 @@
 /* Weights of one step and 16 columns: pairs of k by columns. */
 typedef uint8_t Tile[AMX_TILE_BYTES];
 
+/* Pairs of tiles of columns that are multiplied one after the other. */
 typedef struct
 {
   Tile tiles[N_TILES / 2][PIECE_STEPS][2];
-  IntRoom room;
   size_t n_steps;
 } __attribute__ ((aligned (64))) Piece;
 
@@ -55,11 +55,17 @@ amx_tiled_bytes (size_t m, size_t k)
   return (m + BLOCK_ROWS - 1) / BLOCK_ROWS * 2 * n_steps_of (k) * AMX_TILE_BYTES;
 }
 
-/* Where 16 rows are. */
+/* Where value number l of row i is. Pieces follow one another, in which 16 rows by 16 rows do, and
+ * of these the steps. */
 static size_t
-rows_at (size_t row, size_t k)
+place_of (const VlmTiledRows *rows, size_t i, size_t l)
 {
-  return row / AMX_ROWS * n_steps_of (k) * AMX_TILE_BYTES;
+  const size_t first = l / INT_PIECE * INT_PIECE, left = rows->k - first;
+  const size_t n_steps = n_steps_of (left < INT_PIECE ? left : INT_PIECE);
+  const size_t m = (rows->m + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+
+  return first / STEP * m * AMX_ROW_BYTES + i / AMX_ROWS * n_steps * AMX_TILE_BYTES
+      + (l - first) / STEP * AMX_TILE_BYTES + i % AMX_ROWS * AMX_ROW_BYTES;
 }
 
 vlm_always_inline void
@@ -69,17 +75,19 @@ store_step (uint8_t *to, vf low, vf high)
 }
 
 static void
-amx_tile_row (void *tiled, size_t k, size_t i, size_t first, const float *x, size_t n)
+amx_tile_row (const VlmTiledRows *rows, size_t i, size_t first, const float *x, size_t n)
 {
-  uint8_t *to = (uint8_t *) tiled + rows_at (i, k) + first / STEP * AMX_TILE_BYTES
-      + i % AMX_ROWS * AMX_ROW_BYTES;
   size_t l;
 
-  for (l = 0; l + STEP <= n; l += STEP, to += AMX_TILE_BYTES)
-    store_step (to, vf_load (x + l), vf_load (x + l + VF_LANES));
-  if (l < n)
-    store_step (
-        to, load_rest (x, l, n), l + VF_LANES < n ? load_rest (x, l + VF_LANES, n) : vf_zero ());
+  for (l = 0; l < n; l += STEP) {
+    uint8_t *to = (uint8_t *) rows->data + place_of (rows, i, first + l);
+
+    if (l + STEP <= n)
+      store_step (to, vf_load (x + l), vf_load (x + l + VF_LANES));
+    else
+      store_step (
+          to, load_rest (x, l, n), l + VF_LANES < n ? load_rest (x, l + VF_LANES, n) : vf_zero ());
+  }
 }
 
 /* ---- Weights ------------------------------------------------------------------------------- */
@@ -133,60 +141,42 @@ store_pairs (uint8_t *to, vi words, const Columns *columns, Kind kind)
   }
 }
 
+/* Values of a piece with the same scales. */
+typedef struct
+{
+  const uint8_t *from;
+  size_t at, n;
+} Run;
+
+/* A panel that is read piece by piece. */
+typedef struct
+{
+  IntReader reader;
+  IntRoom room; /* scales[i] are those of run i */
+  Run runs[INT_PIECE / VLM_K_STEP];
+  size_t n_runs;
+} Panel;
+
+/* A piece that is made ready bit by bit. */
+typedef struct
+{
+  const Panel *panel;
+  Piece *piece;
+  int has_nibbles;
+  float bias;
+
+  /* What comes next, and how much it still is. */
+  size_t run, tile, at, n_left;
+} Filler;
+
+/* Values that a call of fill_unit () makes ready, of 16 columns. */
+#define UNIT(has_nibbles) ((size_t) ((has_nibbles) ? 8 : 4))
+
 /* A word holds four values of a column; of 16 columns they are two rows of a tile. */
-static uint8_t *
+vlm_always_inline uint8_t *
 quad_at (Piece *piece, size_t l, size_t tile)
 {
   return piece->tiles[tile / 2][l / STEP][tile % 2] + l % STEP / 4 * 2 * AMX_ROW_BYTES;
-}
-
-/* Values at .. at + n - 1 of the piece, of bytes in the order of a panel, or of its nibbles. */
-vlm_always_inline void
-fill (Piece *piece, const uint8_t *from, size_t at, size_t n, int bias, int has_nibbles, Kind kind)
-{
-  const float *scales = piece->room.scales[0], *mins = piece->room.mins[0];
-  size_t tile, l;
-
-  for (tile = 0; tile < N_TILES; tile++) {
-    const Columns columns = { vf_set1 (1 + (float) bias / 256),
-      vf_mul (vf_load (scales + tile * VF_LANES), vf_set1 (256)),
-      kind == WITH_MIN ? vf_load (mins + tile * VF_LANES) : vf_zero () };
-    const uint8_t *next = from + tile * sizeof (vi);
-
-    for (l = at; l < at + n; l += has_nibbles ? 8 : 4, next += INT_LANE_BYTES) {
-      vi words = vi_load (next);
-
-      if (has_nibbles) {
-        store_pairs (quad_at (piece, l, tile), vi_low_nibbles (words), &columns, kind);
-        store_pairs (quad_at (piece, l + 4, tile), vi_high_nibbles (words), &columns, kind);
-      } else {
-        store_pairs (quad_at (piece, l, tile), words, &columns, kind);
-      }
-    }
-  }
-}
-
-static void
-fill_values (Piece *piece, IntReader *reader, size_t at, size_t n)
-{
-  const VlmIntFormat *format = reader->format;
-  const int bias = int_bias (format);
-  const uint8_t *from;
-
-  if (format->bits == 4) {
-    from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
-    reader->at += n;
-    if (format->has_min)
-      fill (piece, from, at, n, bias, 1, WITH_MIN);
-    else
-      fill (piece, from, at, n, bias, 1, SCALED);
-    return;
-  }
-  from = int_widen_values (reader, piece->room.w, n);
-  if (format->has_min)
-    fill (piece, from, at, n, bias, 0, WITH_MIN);
-  else
-    fill (piece, from, at, n, bias, 0, SCALED);
 }
 
 /* Zeros up to the end of the last step. */
@@ -203,26 +193,97 @@ fill_rest (Piece *piece, size_t at)
   }
 }
 
+/* A run that goes on from the last one of a piece is the first of the next. */
 static void
-next_piece (Piece *piece, IntReader *reader)
+copy_scales (Panel *panel)
 {
-  const size_t left = reader->k - reader->at;
-  const size_t len = left < PIECE_STEPS * STEP ? left : PIECE_STEPS * STEP;
-  size_t at = 0;
+  const size_t last = panel->n_runs - 1;
 
-  while (at < len) {
-    size_t n;
+  if (last == 0)
+    return;
+  memcpy (panel->room.scales[0], panel->room.scales[last], sizeof (IntRow));
+  memcpy (panel->room.mins[0], panel->room.mins[last], sizeof (IntRow));
+}
+
+/* Finds the runs of the next len values. */
+static void
+find_runs (Panel *panel, size_t len)
+{
+  IntReader *reader = &panel->reader;
+  size_t g = 0, at, n;
+
+  for (at = 0; at < len; at += n, g++) {
+    Run *run = &panel->runs[g];
 
     if (reader->at == reader->run_at + reader->run_len)
-      int_enter_run (reader, 0);
+      int_enter_run (reader, g);
+    else
+      copy_scales (panel);
     n = reader->run_at + reader->run_len - reader->at;
     n = n < len - at ? n : len - at;
-    n = n < INT_PIECE ? n : INT_PIECE;
-    fill_values (piece, reader, at, n);
-    at += n;
+    run->at = at;
+    run->n = n;
+    if (reader->format->bits == 4) {
+      run->from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
+      reader->at += n;
+    } else {
+      run->from = int_widen_values (reader, panel->room.w + at * INT_PANEL, n);
+    }
   }
-  fill_rest (piece, len);
+  panel->n_runs = g;
+}
+
+/* Begins with the next values of a panel. */
+static void
+start_filling (Filler *filler, Piece *piece, Panel *panel)
+{
+  const size_t left = panel->reader.k - panel->reader.at, len = left < INT_PIECE ? left : INT_PIECE;
+
+  filler->panel = panel;
+  filler->piece = piece;
+  filler->run = filler->tile = filler->at = 0;
+  filler->n_left = N_TILES * len / UNIT (filler->has_nibbles);
   piece->n_steps = n_steps_of (len);
+  fill_rest (piece, len);
+  find_runs (panel, len);
+}
+
+/* The next unit, of which there is one. */
+vlm_always_inline void
+fill_unit (Filler *filler, int has_nibbles, Kind kind)
+{
+  const Panel *panel = filler->panel;
+  const Run *run = &panel->runs[filler->run];
+  const size_t tile = filler->tile, at = filler->at;
+  const float *scales = panel->room.scales[filler->run] + tile * VF_LANES;
+  const float *mins = panel->room.mins[filler->run] + tile * VF_LANES;
+  const Columns columns = { vf_set1 (filler->bias), vf_mul (vf_load (scales), vf_set1 (256)),
+    kind == WITH_MIN ? vf_load (mins) : vf_zero () };
+  const uint8_t *from = run->from + at / UNIT (has_nibbles) * INT_LANE_BYTES + tile * sizeof (vi);
+  const vi words = vi_load (from);
+  const size_t l = run->at + at;
+
+  if (has_nibbles) {
+    store_pairs (quad_at (filler->piece, l, tile), vi_low_nibbles (words), &columns, kind);
+    store_pairs (quad_at (filler->piece, l + 4, tile), vi_high_nibbles (words), &columns, kind);
+  } else {
+    store_pairs (quad_at (filler->piece, l, tile), words, &columns, kind);
+  }
+
+  filler->n_left--;
+  filler->at += UNIT (has_nibbles);
+  if (filler->at == run->n) {
+    filler->at = 0;
+    filler->tile = (tile + 1) % N_TILES;
+    filler->run += filler->tile == 0;
+  }
+}
+
+vlm_always_inline void
+fill_units (Filler *filler, size_t n, int has_nibbles, Kind kind)
+{
+  for (; n > 0 && filler->n_left > 0; n--)
+    fill_unit (filler, has_nibbles, kind);
 }
 
 /* ---- Products ------------------------------------------------------------------------------ */
@@ -232,9 +293,9 @@ typedef struct
 {
   float *y;
   size_t ldy;
-  const uint8_t *rows;
-  size_t rows_bytes; /* of 16 */
-  size_t m, k, n;
+  const VlmTiledRows *x;
+  size_t first; /* row of x */
+  size_t m, n;
   const float *bias; /* or NULL */
 } Product;
 
@@ -244,10 +305,14 @@ typedef struct
   operation (2, (y) + AMX_ROWS * (ldy), 0, ldy);                                                   \
   operation (3, (y) + AMX_ROWS * (ldy), AMX_ROW_BYTES, ldy);
 
-/* Adds the products of 32 rows and 32 columns, to zeros if this is the first piece. */
+/*
+ * Adds the products of 32 rows and 32 columns, to zeros if this is the first piece. Between them,
+ * some of the next piece are made ready, since tiles and vectors are computed by different units.
+ */
 vlm_always_inline void
 multiply_block (uint8_t *y, size_t ldy, const uint8_t *rows, size_t rows_bytes,
-    const Tile (*columns)[2], size_t n_steps, int is_first)
+    const Tile (*columns)[2], size_t n_steps, int is_first, Filler *filler, size_t n_units,
+    int has_nibbles, Kind kind)
 {
   static const uint8_t zeros[AMX_ROW_BYTES] __attribute__ ((aligned (64)));
   const uint8_t *below = rows + rows_bytes;
@@ -270,6 +335,7 @@ multiply_block (uint8_t *y, size_t ldy, const uint8_t *rows, size_t rows_bytes,
     AMX_LOAD (5, below + s * AMX_TILE_BYTES, 0, AMX_ROW_BYTES);
     AMX_MULTIPLY_BF16 (2, 5, 6);
     AMX_MULTIPLY_BF16 (3, 5, 7);
+    fill_units (filler, n_units, has_nibbles, kind);
   }
   ON_BLOCK (AMX_STORE, y, ldy)
 }
@@ -289,38 +355,84 @@ end_block (const Product *p, float *y)
   }
 }
 
-static void
-multiply_piece (const Product *p, const Piece *piece, size_t at, int is_first, int is_last)
+/* Multiplies all rows with a piece of a panel, and makes the next one ready meanwhile. */
+vlm_always_inline void
+multiply_piece (const Product *p, const Piece *piece, size_t at, size_t panel, Filler *filler,
+    int has_nibbles, Kind kind)
 {
-  const uint8_t *rows = p->rows + at / STEP * AMX_TILE_BYTES;
+  const uint8_t *rows = (const uint8_t *) p->x->data + place_of (p->x, p->first, at);
+  const size_t rows_bytes = piece->n_steps * AMX_TILE_BYTES;
+  const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  const size_t all_steps = n_blocks * N_TILES / 2 * piece->n_steps;
+  const size_t n_units = (filler->n_left + all_steps - 1) / all_steps;
   size_t i, pair;
 
   for (pair = 0; pair < N_TILES / 2; pair++) {
+    float *y = p->y + panel * INT_PANEL + pair * 2 * AMX_COLUMNS;
+
     for (i = 0; i < p->m; i += BLOCK_ROWS)
-      multiply_block ((uint8_t *) (p->y + i * p->ldy + pair * 2 * AMX_COLUMNS),
-          p->ldy * sizeof (float), rows + i / AMX_ROWS * p->rows_bytes, p->rows_bytes,
-          piece->tiles[pair], piece->n_steps, is_first);
+      multiply_block ((uint8_t *) (y + i * p->ldy), p->ldy * sizeof (float),
+          rows + i / AMX_ROWS * rows_bytes, rows_bytes, piece->tiles[pair], piece->n_steps, at == 0,
+          filler, n_units, has_nibbles, kind);
   }
-  for (i = 0; is_last && p->bias != NULL && i < p->m; i += BLOCK_ROWS)
+}
+
+/* All panels take their turns with a piece each, so that rows pass by once for all of them. */
+vlm_always_inline void
+multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind kind)
+{
+  const size_t n_panels = (p->n + INT_PANEL - 1) / INT_PANEL;
+  const size_t n_pieces = n_panels * ((p->x->k + INT_PIECE - 1) / INT_PIECE);
+  Piece pieces[2];
+  size_t i;
+
+  start_filling (filler, &pieces[0], &panels[0]);
+  fill_units (filler, SIZE_MAX, has_nibbles, kind);
+  for (i = 0; i < n_pieces; i++) {
+    if (i + 1 < n_pieces)
+      start_filling (filler, &pieces[(i + 1) % 2], &panels[(i + 1) % n_panels]);
+    multiply_piece (
+        p, &pieces[i % 2], i / n_panels * INT_PIECE, i % n_panels, filler, has_nibbles, kind);
+  }
+  for (i = 0; p->bias != NULL && i < p->m; i += BLOCK_ROWS)
     end_block (p, p->y + i * p->ldy);
 }
 
-static void
-amx_matmul_tiled (float *y, size_t ldy, const void *tiled, size_t first, size_t m, size_t k,
-    const VlmIntFormat *format, const void *w, size_t n, const float *bias)
-{
-  const Product p = { y, ldy, (const uint8_t *) tiled + rows_at (first, k), rows_at (AMX_ROWS, k),
-    m, k, n, bias };
-  Piece piece;
-  IntReader reader = int_start_panel (&piece.room, format, w, k, 0);
-
-  amx_configure (AMX_ROW_BYTES);
-  while (reader.at < reader.k) {
-    size_t at = reader.at;
-
-    next_piece (&piece, &reader);
-    multiply_piece (&p, &piece, at, at == 0, reader.at == reader.k);
+#define DEFINE_MULTIPLY(name, has_nibbles, kind)                                                   \
+  static __attribute__ ((noinline)) void multiply_##name (                                         \
+      const Product *p, Panel *panels, Filler *filler)                                             \
+  {                                                                                                \
+    multiply (p, panels, filler, has_nibbles, kind);                                               \
   }
+
+DEFINE_MULTIPLY (nibbles, 1, SCALED)
+DEFINE_MULTIPLY (nibbles_min, 1, WITH_MIN)
+DEFINE_MULTIPLY (bytes, 0, SCALED)
+DEFINE_MULTIPLY (bytes_min, 0, WITH_MIN)
+
+static void
+amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, size_t m,
+    const VlmIntFormat *format, const void *w, size_t panel_bytes, size_t n, const float *bias)
+{
+  const Product p = { y, ldy, x, first, m, n, bias };
+  Panel panels[VLM_TILED_PANELS];
+  Filler filler = { .has_nibbles = format->bits == 4, .bias = 1 + (float) int_bias (format) / 256 };
+  size_t i;
+
+  if (m == 0 || n == 0)
+    return;
+  for (i = 0; i * INT_PANEL < n; i++)
+    panels[i].reader =
+        int_start_panel (&panels[i].room, format, (const uint8_t *) w + i * panel_bytes, x->k, 0);
+  amx_configure (AMX_ROW_BYTES);
+  if (filler.has_nibbles && format->has_min)
+    multiply_nibbles_min (&p, panels, &filler);
+  else if (filler.has_nibbles)
+    multiply_nibbles (&p, panels, &filler);
+  else if (format->has_min)
+    multiply_bytes_min (&p, panels, &filler);
+  else
+    multiply_bytes (&p, panels, &filler);
   AMX_RELEASE ();
 }
 
