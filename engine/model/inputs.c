@@ -68,7 +68,7 @@ vlm_inputs_borrow (VlmInputs *inputs, const gfloat *x, gsize ldx, gsize n)
   inputs->x = x;
   inputs->ldx = ldx;
   inputs->n_rounded = 0;
-  inputs->tiled = NULL;
+  inputs->tiled.data = NULL;
 }
 
 /* Adds n rows rounded in groups, which lie from storage on. Returns what is behind them. */
@@ -120,9 +120,8 @@ add_tiled (VlmInputs *inputs, gsize cols, const VlmKernels *kernels, gsize n, gi
   gsize used = storage - (gint8 *) inputs->storage;
 
   used = (used + TILED_ALIGNMENT - 1) / TILED_ALIGNMENT * TILED_ALIGNMENT;
-  inputs->tiled = (gint8 *) inputs->storage + used;
-  inputs->tiled_k = cols;
-  return (gint8 *) inputs->tiled + kernels->tiled_bytes (n, cols);
+  inputs->tiled = (VlmTiledRows){ (gint8 *) inputs->storage + used, n, cols };
+  return (gint8 *) inputs->tiled.data + kernels->tiled_bytes (n, cols);
 }
 
 /*
@@ -149,7 +148,7 @@ lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const VlmKernels *kernels, 
     if (part->dtype != VLM_DTYPE_QUANTISED)
       continue;
     if (vlm_matrix_part_is_tiled (part, kernels, inputs)) {
-      if (inputs->tiled == NULL)
+      if (inputs->tiled.data == NULL)
         next = add_tiled (inputs, matrix->cols, kernels, n, next);
     } else if (vlm_inputs_find_rounded (inputs, part->input_group) == NULL) {
       next = add_rounded (inputs, matrix->cols, part->input_group, n, next);
@@ -168,7 +167,7 @@ vlm_inputs_lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const VlmKernels
 static guint
 count_made (const VlmInputs *inputs)
 {
-  return inputs->n_rounded + (inputs->tiled != NULL);
+  return inputs->n_rounded + (inputs->tiled.data != NULL);
 }
 
 static void
@@ -185,8 +184,8 @@ round_values (const VlmInputs *inputs, const VlmKernels *kernels, gsize i, gsize
     kernels->quantise_i8 ((gint8 *) rounded->q + i * rounded->ldq + first,
         (gfloat *) rounded->scale + at, (gint32 *) rounded->sum + at, values, n, rounded->group);
   }
-  if (inputs->tiled != NULL)
-    kernels->tile_row (inputs->tiled, inputs->tiled_k, i, first, values, n);
+  if (inputs->tiled.data != NULL)
+    kernels->tile_row (&inputs->tiled, i, first, values, n);
 }
 
 void

@@ -27,8 +27,7 @@ typedef struct
   gsize ldx;
   VlmActivations rounded[VLM_MAX_PARTS]; /* each with another group */
   guint n_rounded;
-  gpointer tiled; /* as tile_row puts them, or NULL */
-  gsize tiled_k;
+  VlmTiledRows tiled; /* data is NULL when no part wants them */
 
   /*
    * Whether these are of a prompt or a picture, which are many rows: where the kernels have products

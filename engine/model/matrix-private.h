@@ -40,13 +40,14 @@ typedef struct
 } VlmProduct;
 
 /*
- * Rows first_x .. first_x + m - 1 of the inputs times one panel of the part, into y, which begins
- * at the first of these rows and of the panel's columns. Returns how many columns that are. Where the
- * part is tiled, first_x is a multiple of VLM_TILED_ROWS, and y has room for whole tiles and a whole
- * panel, which is overwritten.
+ * Rows first_x .. first_x + m - 1 of the inputs times panels of the part, into y, which begins at the
+ * first of these rows and at column number column of the part, where a panel does. Returns how many
+ * columns that were: of as many panels as one call takes, and at most n_columns. Where the part is
+ * tiled, first_x is a multiple of VLM_TILED_ROWS, and y has room for whole tiles and whole panels,
+ * which are overwritten.
  */
-gsize vlm_product_panel (const VlmProduct *product, const VlmMatrixPart *part, gsize panel,
-    gsize first_x, gsize m, gfloat *y, gsize ldy);
+gsize vlm_product_panels (const VlmProduct *product, const VlmMatrixPart *part, gsize column,
+    gsize n_columns, gsize first_x, gsize m, gfloat *y, gsize ldy);
 
 /* Rows of all rows of x for one job: as few blocks as the cache allows, of nearly equal height. */
 gsize vlm_product_choose_x_block (const VlmProduct *product, const VlmMatrixPart *part);

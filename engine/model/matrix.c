@@ -113,19 +113,21 @@ multiply_rounded (const VlmProduct *p, const VlmMatrixPart *part, gconstpointer 
 }
 
 gsize
-vlm_product_panel (const VlmProduct *p, const VlmMatrixPart *part, gsize panel, gsize first_x,
-    gsize m, gfloat *y, gsize ldy)
+vlm_product_panels (const VlmProduct *p, const VlmMatrixPart *part, gsize column, gsize n_columns,
+    gsize first_x, gsize m, gfloat *y, gsize ldy)
 {
   const VlmKernels *kernels = p->kernels;
-  gsize row = panel * part->panel, cols = p->matrix->cols, ldx = p->inputs->ldx;
-  gsize n = MIN (part->panel, part->rows - row);
-  gconstpointer w = part->data + panel * part->panel_bytes;
-  const gfloat *bias = p->bias != NULL ? p->bias + part->first + row : NULL;
+  gsize cols = p->matrix->cols, ldx = p->inputs->ldx;
+  gsize left = MIN (n_columns, part->rows - column), n = MIN (part->panel, left);
+  gconstpointer w = part->data + column / part->panel * part->panel_bytes;
+  const gfloat *bias = p->bias != NULL ? p->bias + part->first + column : NULL;
   const gfloat *x;
 
   if (vlm_matrix_part_is_tiled (part, kernels, p->inputs)) {
-    g_assert (p->inputs->tiled != NULL);
-    kernels->matmul_tiled (y, ldy, p->inputs->tiled, first_x, m, cols, &part->format, w, n, bias);
+    g_assert (p->inputs->tiled.data != NULL);
+    n = MIN (VLM_TILED_PANELS * part->panel, left);
+    kernels->matmul_tiled (
+        y, ldy, &p->inputs->tiled, first_x, m, &part->format, w, part->panel_bytes, n, bias);
     return n;
   }
   if (part->dtype == VLM_DTYPE_QUANTISED) {

@@ -12,11 +12,18 @@
 /* Columns of a segment that are taken together at most, unless they are all taken. */
 #define MAX_UNIT 256
 
+/* Floats of a line of the cache. */
+#define LINE 16
+
+/* Jobs that each thread should have, so that none waits long for another. */
+#define JOBS_PER_THREAD 2
+
 typedef struct
 {
   VlmProduct product;
   const VlmEpilogue *epilogue;
   const VlmTileRoom *room;
+  guint n_threads;
   gfloat *y;        /* the whole product [n][ld], which tiles are parts of; or NULL */
   gsize segment;    /* columns of one */
   gsize unit;       /* columns of one that cannot be parted */
@@ -27,11 +34,11 @@ typedef struct
   gsize n_x_blocks; /* tiles below one another */
 } TiledProduct;
 
-/* At least for a tile of all columns, whose last panel may be of one. */
+/* At least for a tile of all columns, whose last panel may be of one, and whose rows are padded. */
 static gsize
 room_floats (gsize widest)
 {
-  return MAX (TILE_FLOATS, VLM_TILED_ROWS * (widest + VLM_MAX_INT_PANEL));
+  return MAX (TILE_FLOATS, VLM_TILED_ROWS * (widest + VLM_MAX_INT_PANEL + 2 * LINE));
 }
 
 void
@@ -139,6 +146,7 @@ get_row_step (const VlmProduct *product)
  * What products in tiles leave beyond a panel that is not full is overwritten by the columns that
  * follow. Beyond the last of a row is room: if a tile has all columns, for the rest of a panel; else
  * its columns are whole panels, but for the last ones of a segment, where it has room for as many.
+ * Rows of sums are an odd number of lines apart, or they would crowd into few sets of the cache.
  */
 static void
 fit_into_room (TiledProduct *p)
@@ -153,24 +161,40 @@ fit_into_room (TiledProduct *p)
 
     p->ld = MAX (p->ld, part->first + vlm_matrix_part_get_n_panels (part) * part->panel);
   }
+  if (step > 1)
+    p->ld = (p->ld + LINE - 1) / LINE * LINE | LINE;
   most = p->room->size / p->ld / step * step;
   g_assert (most > 0);
   p->x_block = MIN ((p->x_block + step - 1) / step * step, most);
+}
+
+/*
+ * Units of a segment in a tile. Rows in tiles best pass by several panels in one call, if that leaves
+ * enough for all threads to do.
+ */
+static gsize
+choose_units (const TiledProduct *p, gsize n_units)
+{
+  const gsize unit = p->epilogue->n_segments * p->unit;
+  gsize units = vlm_matrix_choose_pieces (p->x_block * p->product.matrix->cols * unit, n_units);
+  gsize together = VLM_TILED_PANELS * p->product.kernels->int_panel / unit;
+
+  if (get_row_step (&p->product) == 1)
+    return units;
+  return MAX (units, MIN (together, n_units / (JOBS_PER_THREAD * p->n_threads)));
 }
 
 static void
 cut (TiledProduct *p)
 {
   const VlmMatrix *matrix = p->product.matrix;
-  gsize n = p->product.inputs->n, n_units, units;
+  gsize n = p->product.inputs->n, n_units;
 
   p->segment = matrix->rows / p->epilogue->n_segments;
   p->unit = choose_unit (&p->product, p->epilogue, p->segment);
   p->x_block = choose_x_block (&p->product);
   n_units = (p->segment + p->unit - 1) / p->unit;
-  units = vlm_matrix_choose_pieces (
-      p->x_block * matrix->cols * p->epilogue->n_segments * p->unit, n_units);
-  p->width = MIN (units * p->unit, p->segment);
+  p->width = MIN (choose_units (p, n_units) * p->unit, p->segment);
   p->n_widths = (p->segment + p->width - 1) / p->width;
   if (p->y == NULL)
     fit_into_room (p);
@@ -187,12 +211,12 @@ multiply_columns (
   const VlmMatrixPart *part = p->product.matrix->parts;
 
   while (first < end) {
-    gsize panel, n;
+    gsize n;
 
     while (first - part->first >= part->rows)
       part++;
-    panel = (first - part->first) / part->panel;
-    n = vlm_product_panel (&p->product, part, panel, tile->first, tile->n_rows, values, tile->ld);
+    n = vlm_product_panels (&p->product, part, first - part->first, end - first, tile->first,
+        tile->n_rows, values, tile->ld);
     first += n;
     values += n;
   }
@@ -248,6 +272,7 @@ run_product (TiledProduct *p, VlmTeam *team)
 {
   if (p->product.inputs->n == 0)
     return TRUE;
+  p->n_threads = vlm_team_get_n_threads (team);
   cut (p);
   return vlm_team_run (
       team, p->n_widths * (p->epilogue->in_order ? 1 : p->n_x_blocks), tile_job, p);

@@ -228,7 +228,7 @@ multiply (const VlmModel *model, const VlmMatrix *matrix, gboolean many, guint n
   vlm_tile_room_take (&room, &arena, team, matrix->rows);
   g_assert_true (vlm_team_begin_turn (team));
   g_assert_true (vlm_inputs_rows (&inputs, matrix, team, &model->kernels, x, matrix->cols, m));
-  g_assert_true ((inputs.tiled != NULL) == (many && any_takes_tiles (model, matrix)));
+  g_assert_true ((inputs.tiled.data != NULL) == (many && any_takes_tiles (model, matrix)));
   g_assert_true (vlm_matrix_multiply (
       matrix, team, &model->kernels, bias, &inputs, many ? &room : NULL, y, ldy));
   vlm_team_end_turn (team);

@@ -279,10 +279,10 @@ check_same (const VlmInputs *found, const VlmInputs *expected, gsize k)
     g_assert_cmpmem (a->scale, n_groups * sizeof (gfloat), b->scale, n_groups * sizeof (gfloat));
     g_assert_cmpmem (a->sum, n_groups * sizeof (gint32), b->sum, n_groups * sizeof (gint32));
   }
-  g_assert_true ((found->tiled != NULL) == (expected->tiled != NULL));
-  if (expected->tiled != NULL)
-    g_assert_cmpmem (
-        found->tiled, kernels.tiled_bytes (n, k), expected->tiled, kernels.tiled_bytes (n, k));
+  g_assert_true ((found->tiled.data != NULL) == (expected->tiled.data != NULL));
+  if (expected->tiled.data != NULL)
+    g_assert_cmpmem (found->tiled.data, kernels.tiled_bytes (n, k), expected->tiled.data,
+        kernels.tiled_bytes (n, k));
 }
 
 /* The sum is written where it belongs and nowhere else; its first addend may be itself. */
