@@ -57,12 +57,13 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
 
-  vlm_inputs_take (&chunk->inputs, arena, chunk->team, n, hidden);
-  vlm_inputs_take (&chunk->middle, arena, chunk->team, n, middle);
   vlm_tile_room_take (&chunk->room, arena, chunk->team, widest);
   vlm_attention_take (&chunk->attention, arena);
   chunk->cos = vlm_arena_take (arena, n * half);
   chunk->sin = vlm_arena_take (arena, n * half);
+  /* Of these only the beginning is used, so that they leave large pages untouched. */
+  vlm_inputs_take (&chunk->inputs, arena, chunk->team, n, hidden);
+  vlm_inputs_take (&chunk->middle, arena, chunk->team, n, middle);
   return TRUE;
 }
 
