@@ -57,12 +57,13 @@ chunk_take_arrays (Chunk *chunk, VlmArena *arena, GError **error)
   if (!vlm_arena_reserve (arena, total, error))
     return FALSE;
 
-  vlm_inputs_take (&chunk->inputs, arena, chunk->team, n, hidden);
-  vlm_inputs_take (&chunk->middle, arena, chunk->team, n, middle);
   vlm_tile_room_take (&chunk->room, arena, chunk->team, widest);
   vlm_attention_take (&chunk->attention, arena);
   chunk->cos = vlm_arena_take (arena, n * half);
   chunk->sin = vlm_arena_take (arena, n * half);
+  /* Of these only the beginning is used, so that they leave large pages untouched. */
+  vlm_inputs_take (&chunk->inputs, arena, chunk->team, n, hidden);
+  vlm_inputs_take (&chunk->middle, arena, chunk->team, n, middle);
   return TRUE;
 }
 
@@ -352,8 +353,9 @@ wants_packed (const VlmModel *model)
 
 static gboolean
 forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
-    gsize n_tokens, gsize n_wanted, gboolean may_pack, GError **error)
+    gsize n_tokens, gsize n_wanted, gboolean is_prompt, GError **error)
 {
+  const gboolean may_pack = is_prompt && wants_packed (model);
   Chunk chunk = { 0 };
   guint i;
 
@@ -370,8 +372,11 @@ forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloa
   g_return_val_if_fail (cache->length + n_tokens <= cache->capacity, FALSE);
   g_return_val_if_fail (n_wanted > 0 && n_wanted <= n_tokens, FALSE);
 
+  if (may_pack && !vlm_cache_make_packed (cache, chunk.kernels, error))
+    return FALSE;
   if (!chunk_take_arrays (&chunk, arena, error))
     return FALSE;
+  chunk.inputs.many = chunk.middle.many = is_prompt;
   chunk_make_angles (&chunk);
   for (i = 0; i < chunk.config->n_layers; i++) {
     chunk.layer = &model->weights->layers[i];
@@ -389,10 +394,7 @@ gboolean
 vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x,
     gsize n_tokens, gsize n_wanted, GError **error)
 {
-  const gboolean may_pack = wants_packed (model);
-
-  return (!may_pack || vlm_cache_make_packed (cache, &model->kernels, error))
-      && forward (model, team, arena, cache, x, n_tokens, n_wanted, may_pack, error);
+  return forward (model, team, arena, cache, x, n_tokens, n_wanted, TRUE, error);
 }
 
 gboolean
@@ -418,7 +420,7 @@ vlm_decoder_logits (VlmModel *model, VlmTeam *team, VlmArena *arena, const gfloa
   if (!vlm_inputs_norm (&inputs, weights->head, team, &model->kernels, &weights->final_norm,
           config->norm_eps, x, 1)
       || !vlm_matrix_multiply (
-          weights->head, team, &model->kernels, NULL, &inputs, logits, config->vocab_size))
+          weights->head, team, &model->kernels, NULL, &inputs, NULL, logits, config->vocab_size))
     return vlm_set_cancelled (error);
   return TRUE;
 }

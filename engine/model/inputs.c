@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "matrix.h"
+#include "matrix-private.h"
 #include "rows.h"
 
 /* What one job should be worth in multiply-adds (or as many bytes touched). */
@@ -16,7 +16,8 @@
 /*
  * Room for a value in all forms, in floats. A rounded value takes a byte and, in the finest groups,
  * half a one of scale and sum: floats beside two kinds of groups take 4 + 1.5 + 1.25 bytes a value,
- * three kinds of groups less. Rows of a few values, whose groups are short, stay below it too.
+ * three kinds of groups less, as do floats, a kind of groups and tiles with 4 + 1.25 + 2. Rows of a
+ * few values, whose groups are short, stay below it too.
  */
 #define ROOM 2
 
@@ -32,10 +33,22 @@ typedef struct
   gsize ldx;
 } Fill;
 
+/* Where tiles begin in the storage; they are read in lines of the cache. */
+#define TILED_ALIGNMENT 64
+
+/* Room for n rows of k values in all forms. Tiles are whole ones. */
+static gsize
+storage_floats (gsize n, gsize k)
+{
+  gsize rows = (n + VLM_TILED_ROWS - 1) / VLM_TILED_ROWS * VLM_TILED_ROWS;
+
+  return ROOM * rows * ((k + VLM_TILED_STEP - 1) / VLM_TILED_STEP * VLM_TILED_STEP);
+}
+
 void
 vlm_inputs_measure (gsize *total, VlmTeam *team, gsize n, gsize k)
 {
-  vlm_arena_measure (total, ROOM * n * vlm_padded_k (k));
+  vlm_arena_measure (total, storage_floats (n, k));
   vlm_arena_measure (total, vlm_team_get_n_threads (team) * vlm_padded_k (k));
 }
 
@@ -43,7 +56,8 @@ void
 vlm_inputs_take (VlmInputs *inputs, VlmArena *arena, VlmTeam *team, gsize n, gsize k)
 {
   inputs->max_k = vlm_padded_k (k);
-  inputs->storage = vlm_arena_take (arena, ROOM * n * inputs->max_k);
+  inputs->size = storage_floats (n, k);
+  inputs->storage = vlm_arena_take (arena, inputs->size);
   inputs->scratch = vlm_arena_take (arena, vlm_team_get_n_threads (team) * inputs->max_k);
 }
 
@@ -54,6 +68,7 @@ vlm_inputs_borrow (VlmInputs *inputs, const gfloat *x, gsize ldx, gsize n)
   inputs->x = x;
   inputs->ldx = ldx;
   inputs->n_rounded = 0;
+  inputs->tiled.data = NULL;
 }
 
 /* Adds n rows rounded in groups, which lie from storage on. Returns what is behind them. */
@@ -98,12 +113,24 @@ vlm_inputs_find_rounded (const VlmInputs *inputs, gsize group)
   return NULL;
 }
 
+/* The same of n rows in tiles. */
+static gint8 *
+add_tiled (VlmInputs *inputs, gsize cols, const VlmKernels *kernels, gsize n, gint8 *storage)
+{
+  gsize used = storage - (gint8 *) inputs->storage;
+
+  used = (used + TILED_ALIGNMENT - 1) / TILED_ALIGNMENT * TILED_ALIGNMENT;
+  inputs->tiled = (VlmTiledRows){ (gint8 *) inputs->storage + used, n, cols };
+  return (gint8 *) inputs->tiled.data + kernels->tiled_bytes (n, cols);
+}
+
 /*
  * Divides the storage for n rows in every form that matrix wants. x is where the floats are already,
  * or NULL when they are to have room as well.
  */
 static void
-lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const gfloat *x, gsize ldx, gsize n)
+lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const VlmKernels *kernels, const gfloat *x,
+    gsize ldx, gsize n)
 {
   gint8 *next = (gint8 *) inputs->storage;
   guint i;
@@ -118,17 +145,29 @@ lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const gfloat *x, gsize ldx,
   for (i = 0; i < matrix->n_parts; i++) {
     const VlmMatrixPart *part = &matrix->parts[i];
 
-    if (part->dtype == VLM_DTYPE_QUANTISED
-        && vlm_inputs_find_rounded (inputs, part->input_group) == NULL)
+    if (part->dtype != VLM_DTYPE_QUANTISED)
+      continue;
+    if (vlm_matrix_part_is_tiled (part, kernels, inputs)) {
+      if (inputs->tiled.data == NULL)
+        next = add_tiled (inputs, matrix->cols, kernels, n, next);
+    } else if (vlm_inputs_find_rounded (inputs, part->input_group) == NULL) {
       next = add_rounded (inputs, matrix->cols, part->input_group, n, next);
+    }
   }
-  g_assert (next <= (gint8 *) (inputs->storage + ROOM * n * inputs->max_k));
+  g_assert (next <= (gint8 *) (inputs->storage + inputs->size));
 }
 
 void
-vlm_inputs_lay_out (VlmInputs *inputs, const VlmMatrix *matrix, gsize n)
+vlm_inputs_lay_out (VlmInputs *inputs, const VlmMatrix *matrix, const VlmKernels *kernels, gsize n)
 {
-  lay_out (inputs, matrix, NULL, 0, n);
+  lay_out (inputs, matrix, kernels, NULL, 0, n);
+}
+
+/* Forms that are not the floats themselves. */
+static guint
+count_made (const VlmInputs *inputs)
+{
+  return inputs->n_rounded + (inputs->tiled.data != NULL);
 }
 
 static void
@@ -145,6 +184,8 @@ round_values (const VlmInputs *inputs, const VlmKernels *kernels, gsize i, gsize
     kernels->quantise_i8 ((gint8 *) rounded->q + i * rounded->ldq + first,
         (gfloat *) rounded->scale + at, (gint32 *) rounded->sum + at, values, n, rounded->group);
   }
+  if (inputs->tiled.data != NULL)
+    kernels->tile_row (&inputs->tiled, i, first, values, n);
 }
 
 void
@@ -186,7 +227,7 @@ run (Fill *fill, VlmTeam *team, gsize row_work)
 
   if (n == 0)
     return TRUE;
-  row_work += ROUND_WORK * fill->inputs->n_rounded * fill->k;
+  row_work += ROUND_WORK * count_made (fill->inputs) * fill->k;
   fill->rows_per_job = CLAMP (JOB_WORK / MAX (row_work, 1), 1, n);
   return vlm_team_run (team, (n + fill->rows_per_job - 1) / fill->rows_per_job, fill_job, fill);
 }
@@ -199,7 +240,7 @@ vlm_inputs_make (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
     .inputs = inputs, .kernels = kernels, .k = matrix->cols, .func = func, .user_data = user_data
   };
 
-  lay_out (inputs, matrix, NULL, 0, n);
+  lay_out (inputs, matrix, kernels, NULL, 0, n);
   return run (&fill, team, row_work);
 }
 
@@ -209,8 +250,8 @@ vlm_inputs_rows (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *team,
 {
   Fill fill = { .inputs = inputs, .kernels = kernels, .k = matrix->cols, .rows = x, .ldx = ldx };
 
-  lay_out (inputs, matrix, x, ldx, n);
-  return inputs->n_rounded == 0 || run (&fill, team, 0);
+  lay_out (inputs, matrix, kernels, x, ldx, n);
+  return count_made (inputs) == 0 || run (&fill, team, 0);
 }
 
 typedef struct

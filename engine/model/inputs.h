@@ -2,9 +2,9 @@
 
 /*
  * What a linear layer multiplies: rows of floats or, where its weights are integers, the same rows
- * rounded to 8 bits in groups; both, or several groups, where its weights are of several kinds. They
- * are made by the step before the product, a row or a part of one at a time while it is in a near
- * cache, so that rounding costs no trip through memory.
+ * rounded to 8 bits in groups, or to bfloat16 in tiles; several of these, or several groups, where
+ * its weights are of several kinds. They are made by the step before the product, a row or a part of
+ * one at a time while it is in a near cache, so that rounding costs no trip through memory.
  */
 
 #ifndef VLM_INPUTS_H
@@ -27,8 +27,17 @@ typedef struct
   gsize ldx;
   VlmActivations rounded[VLM_MAX_PARTS]; /* each with another group */
   guint n_rounded;
+  VlmTiledRows tiled; /* data is NULL when no part wants them */
+
+  /*
+   * Whether these are of a prompt or a picture, which are many rows: where the kernels have products
+   * in tiles, parts with scales of groups take theirs tiled. Set by whoever takes the inputs. How
+   * many rows there are in fact does not count, or cutting a prompt elsewhere would change bits.
+   */
+  gboolean many;
 
   gfloat *storage; /* room for the rows in all forms */
+  gsize size;      /* floats of it */
   gfloat *scratch; /* a row for each thread */
   gsize max_k;     /* of both, padded */
 } VlmInputs;
@@ -73,11 +82,13 @@ gboolean vlm_inputs_rows (VlmInputs *inputs, const VlmMatrix *matrix, VlmTeam *t
     const VlmKernels *kernels, const gfloat *x, gsize ldx, gsize n);
 
 /* Room for n rows in every form that matrix wants, which vlm_inputs_put () fills. */
-void vlm_inputs_lay_out (VlmInputs *inputs, const VlmMatrix *matrix, gsize n);
+void vlm_inputs_lay_out (
+    VlmInputs *inputs, const VlmMatrix *matrix, const VlmKernels *kernels, gsize n);
 
 /*
- * Values first .. first + n - 1 of row i in every form. first is a multiple of every group, and so
- * is n, unless the row ends with it. Threads may put other rows, or other values, at a time.
+ * Values first .. first + n - 1 of row i in every form. first is a multiple of every group, and of
+ * VLM_TILED_STEP for tiles; so is n, unless the row ends with it. Threads may put other rows, or
+ * other values, at a time.
  */
 void vlm_inputs_put (VlmInputs *inputs, const VlmKernels *kernels, gsize i, gsize first,
     const gfloat *values, gsize n);

@@ -13,6 +13,9 @@
 #define X_BLOCK_STEP 12 /* whole register tiles of the common kernels */
 #define X_BLOCK_STEP_ROUNDED 16
 
+/* The same of rows in tiles. */
+#define TILED_BLOCK_BYTES (1536 * 1024)
+
 /* Jobs are cut so that each has at least this much to do, or forking costs more than it gives. */
 #define JOB_MULTIPLY_ADDS (2 * 1024 * 1024)
 
@@ -110,16 +113,23 @@ multiply_rounded (const VlmProduct *p, const VlmMatrixPart *part, gconstpointer 
 }
 
 gsize
-vlm_product_panel (const VlmProduct *p, const VlmMatrixPart *part, gsize panel, gsize first_x,
-    gsize m, gfloat *y, gsize ldy)
+vlm_product_panels (const VlmProduct *p, const VlmMatrixPart *part, gsize column, gsize n_columns,
+    gsize first_x, gsize m, gfloat *y, gsize ldy)
 {
   const VlmKernels *kernels = p->kernels;
-  gsize row = panel * part->panel, cols = p->matrix->cols, ldx = p->inputs->ldx;
-  gsize n = MIN (part->panel, part->rows - row);
-  gconstpointer w = part->data + panel * part->panel_bytes;
-  const gfloat *bias = p->bias != NULL ? p->bias + part->first + row : NULL;
+  gsize cols = p->matrix->cols, ldx = p->inputs->ldx;
+  gsize left = MIN (n_columns, part->rows - column), n = MIN (part->panel, left);
+  gconstpointer w = part->data + column / part->panel * part->panel_bytes;
+  const gfloat *bias = p->bias != NULL ? p->bias + part->first + column : NULL;
   const gfloat *x;
 
+  if (vlm_matrix_part_is_tiled (part, kernels, p->inputs)) {
+    g_assert (p->inputs->tiled.data != NULL);
+    n = MIN (VLM_TILED_PANELS * part->panel, left);
+    kernels->matmul_tiled (
+        y, ldy, &p->inputs->tiled, first_x, m, &part->format, w, part->panel_bytes, n, bias);
+    return n;
+  }
   if (part->dtype == VLM_DTYPE_QUANTISED) {
     multiply_rounded (p, part, w, first_x, m, n, bias, y, ldy);
     return n;
@@ -135,15 +145,21 @@ vlm_product_panel (const VlmProduct *p, const VlmMatrixPart *part, gsize panel, 
 }
 
 gsize
-vlm_matrix_choose_x_block (const VlmKernels *kernels, VlmDType dtype, gsize cols, gsize m)
+vlm_product_choose_x_block (const VlmProduct *p, const VlmMatrixPart *part)
 {
-  gsize step = dtype == VLM_DTYPE_QUANTISED ? X_BLOCK_STEP_ROUNDED : X_BLOCK_STEP;
+  const VlmKernels *kernels = p->kernels;
+  gsize cols = p->matrix->cols, m = p->inputs->n;
+  gsize step = part->dtype == VLM_DTYPE_QUANTISED ? X_BLOCK_STEP_ROUNDED : X_BLOCK_STEP;
   gsize most, n_blocks;
 
-  if (dtype == VLM_DTYPE_QUANTISED)
+  if (vlm_matrix_part_is_tiled (part, kernels, p->inputs)) {
+    step = VLM_TILED_ROWS;
+    most = CLAMP (TILED_BLOCK_BYTES / (cols * 2), step, kernels->int_block_rows);
+  } else if (part->dtype == VLM_DTYPE_QUANTISED) {
     most = CLAMP (kernels->int_block_bytes / cols, X_BLOCK_MIN, kernels->int_block_rows);
-  else
+  } else {
     most = CLAMP (X_BLOCK_BYTES / (cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
+  }
   most = most / step * step;
   n_blocks = (m + most - 1) / most;
   return MIN (((m + n_blocks - 1) / n_blocks + step - 1) / step * step, m);
@@ -155,72 +171,4 @@ vlm_matrix_choose_pieces (gsize piece_work, gsize n_pieces)
   gsize pieces = MIN (JOB_MULTIPLY_ADDS / piece_work, n_pieces / LEAST_JOBS);
 
   return MAX (pieces, 1);
-}
-
-/* How the product with one part is cut into jobs. */
-typedef struct
-{
-  const VlmMatrixPart *part;
-  gsize n_panels;
-  gsize x_block; /* rows of x in one job */
-  gsize panels_per_job;
-  gsize n_groups; /* jobs for one x block */
-  gsize n_jobs;
-} Plan;
-
-typedef struct
-{
-  VlmProduct product;
-  gfloat *y;
-  gsize ldy;
-  Plan plans[VLM_MAX_PARTS];
-} WholeProduct;
-
-static void
-multiply_job (gsize job, guint thread, gpointer user_data)
-{
-  const WholeProduct *p = user_data;
-  const Plan *plan = p->plans;
-  gsize first_x, m, panel, end;
-  gfloat *y;
-
-  for (; job >= plan->n_jobs; plan++)
-    job -= plan->n_jobs;
-  /* Neighbouring jobs share their rows of x, which stay in the cache from one to the next. */
-  first_x = job / plan->n_groups * plan->x_block;
-  m = MIN (plan->x_block, p->product.inputs->n - first_x);
-  panel = job % plan->n_groups * plan->panels_per_job;
-  end = MIN (panel + plan->panels_per_job, plan->n_panels);
-  y = p->y + first_x * p->ldy + plan->part->first + panel * plan->part->panel;
-  for (; panel < end; panel++)
-    y += vlm_product_panel (&p->product, plan->part, panel, first_x, m, y, p->ldy);
-}
-
-static void
-make_plan (Plan *plan, const VlmKernels *kernels, const VlmMatrixPart *part, gsize cols, gsize n)
-{
-  plan->part = part;
-  plan->n_panels = vlm_matrix_part_get_n_panels (part);
-  plan->x_block = vlm_matrix_choose_x_block (kernels, part->dtype, cols, n);
-  plan->panels_per_job =
-      vlm_matrix_choose_pieces (plan->x_block * cols * part->panel, plan->n_panels);
-  plan->n_groups = (plan->n_panels + plan->panels_per_job - 1) / plan->panels_per_job;
-  plan->n_jobs = plan->n_groups * ((n + plan->x_block - 1) / plan->x_block);
-}
-
-gboolean
-vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
-    const gfloat *bias, const VlmInputs *inputs, gfloat *y, gsize ldy)
-{
-  WholeProduct p = { { matrix, kernels, bias, inputs }, y, ldy, { { 0 } } };
-  gsize n_jobs = 0;
-  guint i;
-
-  if (inputs->n == 0)
-    return TRUE;
-  for (i = 0; i < matrix->n_parts; i++) {
-    make_plan (&p.plans[i], kernels, &matrix->parts[i], matrix->cols, inputs->n);
-    n_jobs += p.plans[i].n_jobs;
-  }
-  return vlm_team_run (team, n_jobs, multiply_job, &p);
 }

@@ -68,11 +68,4 @@ gboolean vlm_matrix_has_integers (const VlmMatrix *matrix);
 void vlm_matrix_get_row (
     const VlmMatrix *matrix, const VlmKernels *kernels, guint row, gfloat *out);
 
-/*
- * y[i][r] = bias[r] + sum_c x[i][c] W[r][c] for all rows of inputs, which were made for this matrix;
- * bias may be NULL. FALSE when cancelled; y is incomplete then. Call within a turn.
- */
-gboolean vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
-    const gfloat *bias, const VlmInputs *inputs, gfloat *y, gsize ldy);
-
 #endif

@@ -58,7 +58,7 @@ project (const Projection *projection, VlmTeam *team, VlmArena *arena, gsize n, 
   const VlmProjectorConfig *config = &model->config.projector;
   const VlmLinear *first = &model->weights->projector1, *second = &model->weights->projector2;
   gsize widest = MAX (config->hidden_size, model->config.text.hidden_size), total = 0;
-  VlmInputs inputs = { 0 }, middle = { 0 };
+  VlmInputs inputs = { .many = TRUE }, middle = { .many = TRUE };
   const VlmEpilogue gelu = { .n_segments = 1,
     .func = gelu_tile,
     .user_data = (gpointer) projection,
@@ -80,7 +80,7 @@ project (const Projection *projection, VlmTeam *team, VlmArena *arena, gsize n, 
              && vlm_matrix_multiply_tiles (
                  first->matrix, team, &model->kernels, first->bias, &inputs, &room, &gelu)
              && vlm_matrix_multiply (second->matrix, team, &model->kernels, second->bias, &middle,
-                 tokens, model->config.text.hidden_size))
+                 &room, tokens, model->config.text.hidden_size))
       || vlm_set_cancelled (error);
 }
 

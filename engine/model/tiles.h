@@ -52,6 +52,14 @@ void vlm_tile_room_measure (gsize *total, VlmTeam *team, gsize widest);
 void vlm_tile_room_take (VlmTileRoom *room, VlmArena *arena, VlmTeam *team, gsize widest);
 
 /*
+ * y[i][r] = bias[r] + sum_c x[i][c] W[r][c] for all rows of inputs, which were made for this matrix;
+ * bias may be NULL, and so may room unless inputs are many. FALSE when cancelled; y is incomplete
+ * then. Call within a turn.
+ */
+gboolean vlm_matrix_multiply (const VlmMatrix *matrix, VlmTeam *team, const VlmKernels *kernels,
+    const gfloat *bias, const VlmInputs *inputs, const VlmTileRoom *room, gfloat *y, gsize ldy);
+
+/*
  * The product that vlm_matrix_multiply () makes, handed to the epilogue in tiles. What the epilogue
  * sees and next receives has the same bits as if the whole product had been written first.
  * FALSE when cancelled. Call within a turn.

@@ -62,7 +62,7 @@ tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
 {
   gsize hidden = tower->n * tower->config->hidden_size;
   gsize keys = keys_floats (tower);
-  gsize widest = MAX (tower->config->hidden_size, tower->config->ff_size);
+  gsize widest = MAX (3 * (gsize) tower->config->hidden_size, tower->config->ff_size);
   gsize total = 0;
 
   vlm_inputs_measure (&total, tower->team, tower->n, tower->config->hidden_size);
@@ -81,6 +81,7 @@ tower_take_arrays (Tower *tower, VlmArena *arena, GError **error)
   tower->keys = vlm_arena_take (arena, keys);
   tower->mixed = vlm_arena_take (arena, hidden);
   vlm_tile_room_take (&tower->room, arena, tower->team, widest);
+  tower->inputs.many = tower->ff_inputs.many = TRUE;
   return TRUE;
 }
 
@@ -213,7 +214,7 @@ attention (Tower *tower, const VlmVisionLayer *layer)
 
   return norm_inputs (tower, &layer->qkv, &layer->norm1, tower->x, tower->n)
       && vlm_matrix_multiply (layer->qkv.matrix, tower->team, tower->kernels, layer->qkv.bias,
-          &tower->inputs, tower->qkv, 3 * hidden)
+          &tower->inputs, &tower->room, tower->qkv, 3 * hidden)
       && mix_values (tower, vlm_matrix_has_integers (layer->qkv.matrix))
       && vlm_inputs_rows (&tower->inputs, layer->out.matrix, tower->team, tower->kernels,
           tower->mixed, hidden, tower->n)

@@ -7,15 +7,36 @@
 #include "golden.h"
 #include "test-image-draw.h"
 
+/* A model of tests/golden, whose text has weights with scales of groups. */
+static VlmModel *
+load_int4 (const gchar *name)
+{
+  g_autofree gchar *base = g_path_get_basename (name);
+  json_t *root =
+      json_pack ("{s:s, s:s, s:s}", "model", base, "type", "int4", "vision_type", "int8");
+  g_autofree gchar *path = golden_convert (root);
+  GError *error = NULL;
+  VlmModel *model = vlm_model_load (path, NULL, NULL, NULL, NULL, &error);
+
+  g_assert_no_error (error);
+  golden_remove_converted (path);
+  json_decref (root);
+  return model;
+}
+
 VlmModel *
 session_load (const gchar *name)
 {
   g_autofree gchar *path = golden_path (name);
-  const gboolean is_fast = g_strcmp0 (g_getenv ("VLM_TEST_PRECISION"), "fast") == 0;
+  const gchar *precision = g_getenv ("VLM_TEST_PRECISION");
+  const gboolean is_fast = g_strcmp0 (precision, "fast") == 0;
   const VlmLoadOptions options = { .precision = is_fast ? VLM_PRECISION_FAST : VLM_PRECISION_AUTO };
   GError *error = NULL;
-  VlmModel *model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
+  VlmModel *model;
 
+  if (g_strcmp0 (precision, "int4") == 0)
+    return load_int4 (name);
+  model = vlm_model_load (path, &options, NULL, NULL, NULL, &error);
   g_assert_no_error (error);
   return model;
 }

@@ -14,7 +14,8 @@
 #define SESSION_THREE_SENTENCES SESSION_SENTENCE SESSION_SENTENCE SESSION_SENTENCE
 #define SESSION_LONG_SYSTEM_PROMPT SESSION_THREE_SENTENCES SESSION_THREE_SENTENCES
 
-/* A model of tests/golden, in the precision that VLM_TEST_PRECISION says. (transfer full) */
+/* A model of tests/golden, in the precision that VLM_TEST_PRECISION says: "fast", or converted to
+ * "int4". (transfer full) */
 VlmModel *session_load (const gchar *name);
 
 /* A picture to describe; its pixels are the caller's to free. */

@@ -10,6 +10,7 @@
 #include "engine/formats/slm.h"
 #include "engine/model/decoder.h"
 #include "engine/model/level.h"
+#include "engine/model/tiles.h"
 #include "golden.h"
 #include "test-image-draw.h"
 #include "tests/formats/rows-fixture.h"
@@ -128,14 +129,35 @@ test_rounding (void)
   vlm_model_unref (exact);
 }
 
-/* The rows of x as the product with a part sees them. */
+/* Whether many rows are put into tiles for the part. */
+static gboolean
+takes_tiles (const VlmModel *model, const VlmMatrixPart *part)
+{
+  return model->kernels.matmul_tiled != NULL && part->dtype == VLM_DTYPE_QUANTISED
+      && part->format.scale != VLM_SCALE_ROW;
+}
+
+static gboolean
+any_takes_tiles (const VlmModel *model, const VlmMatrix *matrix)
+{
+  guint p;
+
+  for (p = 0; p < matrix->n_parts; p++) {
+    if (takes_tiles (model, &matrix->parts[p]))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+/* The rows of x as the product with a part sees them, but for tiles, whose bound is for x itself. */
 static void
-round_inputs (const VlmMatrixPart *part, const gfloat *x, gsize m, gsize k, gfloat *seen)
+round_inputs (
+    const VlmMatrixPart *part, gboolean tiled, const gfloat *x, gsize m, gsize k, gfloat *seen)
 {
   gsize group = part->input_group, i, at, l;
 
   memcpy (seen, x, m * k * sizeof (gfloat));
-  if (part->dtype != VLM_DTYPE_QUANTISED)
+  if (part->dtype != VLM_DTYPE_QUANTISED || tiled)
     return;
   for (i = 0; i < m; i++) {
     for (at = 0; at < k; at += group) {
@@ -150,10 +172,17 @@ round_inputs (const VlmMatrixPart *part, const gfloat *x, gsize m, gsize k, gflo
   }
 }
 
+/* The part of all magnitudes that a product may be wrong by. */
+static gdouble
+bound_of (gsize k, gboolean tiled)
+{
+  return tiled ? 0x1p-7 + (gdouble) k * 0x1p-22 : (gdouble) (k + 2) * 0x1p-23;
+}
+
 /* w and the magnitudes that its values are made of, both [rows][cols]. */
 static void
-check_product (const VlmMatrix *matrix, const gdouble *w, const gdouble *sizes, const gfloat *x,
-    const gfloat *bias, gsize m, const gfloat *y, gsize ldy)
+check_product (const VlmModel *model, const VlmMatrix *matrix, gboolean many, const gdouble *w,
+    const gdouble *sizes, const gfloat *x, const gfloat *bias, gsize m, const gfloat *y, gsize ldy)
 {
   gsize k = matrix->cols, i, j, l;
   g_autofree gfloat *seen = g_new (gfloat, m * k);
@@ -161,8 +190,9 @@ check_product (const VlmMatrix *matrix, const gdouble *w, const gdouble *sizes, 
 
   for (p = 0; p < matrix->n_parts; p++) {
     const VlmMatrixPart *part = &matrix->parts[p];
+    const gboolean tiled = many && takes_tiles (model, part);
 
-    round_inputs (part, x, m, k, seen);
+    round_inputs (part, tiled, x, m, k, seen);
     for (i = 0; i < m; i++) {
       for (j = part->first; j < part->first + part->rows; j++) {
         gdouble sum = bias[j], size = fabsf (bias[j]);
@@ -171,7 +201,8 @@ check_product (const VlmMatrix *matrix, const gdouble *w, const gdouble *sizes, 
           sum += seen[i * k + l] * w[j * k + l];
           size += fabsf (seen[i * k + l]) * sizes[j * k + l];
         }
-        g_assert_cmpfloat (fabs (y[i * ldy + j] - sum), <=, (gdouble) (k + 2) * 0x1p-23 * size);
+        g_assert_cmpfloat (
+            fabs (y[i * ldy + j] - sum), <=, bound_of (k, tiled) * size + (gdouble) k * 0x1p-125);
       }
     }
   }
@@ -179,22 +210,27 @@ check_product (const VlmMatrix *matrix, const gdouble *w, const gdouble *sizes, 
 
 /* inputs of m rows of x, and their product; the values beyond a row are not touched. */
 static void
-multiply (const VlmModel *model, const VlmMatrix *matrix, guint n_threads, const gfloat *x, gsize m,
-    const gfloat *bias, gfloat *y, gsize ldy)
+multiply (const VlmModel *model, const VlmMatrix *matrix, gboolean many, guint n_threads,
+    const gfloat *x, gsize m, const gfloat *bias, gfloat *y, gsize ldy)
 {
   VlmTeam *team = vlm_team_new (n_threads, NULL);
-  VlmInputs inputs = { 0 };
+  VlmInputs inputs = { .many = many };
+  VlmTileRoom room;
   VlmArena arena = { 0 };
   GError *error = NULL;
   gsize total = 0;
 
   vlm_inputs_measure (&total, team, m, matrix->cols);
+  vlm_tile_room_measure (&total, team, matrix->rows);
   vlm_arena_reserve (&arena, total, &error);
   g_assert_no_error (error);
   vlm_inputs_take (&inputs, &arena, team, m, matrix->cols);
+  vlm_tile_room_take (&room, &arena, team, matrix->rows);
   g_assert_true (vlm_team_begin_turn (team));
   g_assert_true (vlm_inputs_rows (&inputs, matrix, team, &model->kernels, x, matrix->cols, m));
-  g_assert_true (vlm_matrix_multiply (matrix, team, &model->kernels, bias, &inputs, y, ldy));
+  g_assert_true ((inputs.tiled.data != NULL) == (many && any_takes_tiles (model, matrix)));
+  g_assert_true (vlm_matrix_multiply (
+      matrix, team, &model->kernels, bias, &inputs, many ? &room : NULL, y, ldy));
   vlm_team_end_turn (team);
   vlm_arena_clear (&arena);
   vlm_team_free (team);
@@ -203,7 +239,7 @@ multiply (const VlmModel *model, const VlmMatrix *matrix, guint n_threads, const
 /* Against sums of doubles; and neither the other rows of the call nor the threads make a
  * difference. */
 static void
-check_against (const VlmModel *model, const VlmMatrix *matrix, const gdouble *w,
+check_rows (const VlmModel *model, const VlmMatrix *matrix, gboolean many, const gdouble *w,
     const gdouble *sizes, guint64 seed)
 {
   static const gsize counts[] = { 1, 2, 7, 13, 75, 301 };
@@ -213,17 +249,25 @@ check_against (const VlmModel *model, const VlmMatrix *matrix, const gdouble *w,
   g_autofree gfloat *all = g_new0 (gfloat, most * ldy);
   g_autofree gfloat *y = g_new0 (gfloat, most * ldy);
 
-  multiply (model, matrix, 1, x, most, bias, all, ldy);
-  check_product (matrix, w, sizes, x, bias, 20, all, ldy);
+  multiply (model, matrix, many, 1, x, most, bias, all, ldy);
+  check_product (model, matrix, many, w, sizes, x, bias, 20, all, ldy);
   for (c = 0; c < G_N_ELEMENTS (counts); c++) {
     gsize m = counts[c];
 
-    multiply (model, matrix, 1 + c % 3, x + (most - m) * k, m, bias, y, ldy);
+    multiply (model, matrix, many, 1 + c % 3, x + (most - m) * k, m, bias, y, ldy);
     for (i = 0; i < m; i++)
       g_assert_cmpmem (
           y + i * ldy, rows * sizeof (gfloat), all + (most - m + i) * ldy, rows * sizeof (gfloat));
     g_assert_cmpfloat (y[rows], ==, 0);
   }
+}
+
+static void
+check_against (const VlmModel *model, const VlmMatrix *matrix, const gdouble *w,
+    const gdouble *sizes, guint64 seed)
+{
+  check_rows (model, matrix, FALSE, w, sizes, seed);
+  check_rows (model, matrix, TRUE, w, sizes, seed);
 }
 
 /* The weights are what the matrix says that they are. */
@@ -388,6 +432,7 @@ static const Mixture mixtures[] = {
   { { Q6_K, Q4_K, ROWS_INTEGERS (4, VLM_SCALE_F32, TRUE, 64) }, 3, 3 },
   { { ROWS_INTEGERS (4, VLM_SCALE_ROW, FALSE, 0), ROWS_FLOATS (F32), ROWS_FLOATS (F32) }, 2, 1 },
   { { Q4_K, Q4_K, Q4_K }, 1, 1 },
+  { { Q8_0, ROWS_FLOATS (F32), ROWS_INTEGERS (8, VLM_SCALE_ROW, FALSE, 0) }, 3, 2 },
 };
 
 /* Every value of every tensor as a double, whatever it is packed as. */
@@ -440,9 +485,23 @@ check_kinds (const VlmModel *model, const VlmMatrix *matrix, VlmTensorSource *so
   g_assert_cmpuint (vlm_matrix_get_bytes (matrix), ==, n_bytes);
 }
 
+/* Kinds of rounded inputs of parts whose rows have one scale each. */
+static guint
+count_row_scaled (const VlmMatrix *matrix)
+{
+  guint p;
+
+  for (p = 0; p < matrix->n_parts; p++) {
+    if (matrix->parts[p].dtype == VLM_DTYPE_QUANTISED
+        && matrix->parts[p].format.scale == VLM_SCALE_ROW)
+      return 1;
+  }
+  return 0;
+}
+
 /* Inputs that a norm makes are those that are made of normalised rows; each kind is made once. */
 static void
-check_norm (const VlmModel *model, const VlmMatrix *matrix, guint n_groups)
+check_norm (const VlmModel *model, const VlmMatrix *matrix, gboolean many, guint n_groups)
 {
   enum
   {
@@ -456,20 +515,24 @@ check_norm (const VlmModel *model, const VlmMatrix *matrix, guint n_groups)
   g_autofree gfloat *found = g_new (gfloat, M * ldy);
   const VlmNorm norm = { weight, NULL };
   VlmTeam *team = vlm_team_new (2, NULL);
-  VlmInputs inputs = { 0 };
+  VlmInputs inputs = { .many = many };
+  VlmTileRoom room;
   VlmArena arena = { 0 };
   gsize total = 0;
 
   for (i = 0; i < M; i++)
     model->kernels.rms_norm (normed + i * k, x + i * k, weight, k, 1e-5f);
-  multiply (model, matrix, 1, normed, M, NULL, expected, ldy);
+  multiply (model, matrix, many, 1, normed, M, NULL, expected, ldy);
   vlm_inputs_measure (&total, team, M, k);
+  vlm_tile_room_measure (&total, team, matrix->rows);
   g_assert_true (vlm_arena_reserve (&arena, total, NULL));
   vlm_inputs_take (&inputs, &arena, team, M, k);
+  vlm_tile_room_take (&room, &arena, team, matrix->rows);
   g_assert_true (vlm_team_begin_turn (team));
   g_assert_true (vlm_inputs_norm (&inputs, matrix, team, &model->kernels, &norm, 1e-5f, x, M));
   g_assert_cmpuint (inputs.n_rounded, ==, n_groups);
-  g_assert_true (vlm_matrix_multiply (matrix, team, &model->kernels, NULL, &inputs, found, ldy));
+  g_assert_true (
+      vlm_matrix_multiply (matrix, team, &model->kernels, NULL, &inputs, &room, found, ldy));
   vlm_team_end_turn (team);
   g_assert_cmpmem (found, M * ldy * sizeof (gfloat), expected, M * ldy * sizeof (gfloat));
   vlm_arena_clear (&arena);
@@ -538,7 +601,9 @@ check_mixture (VlmModel *model, const Mixture *mixture, const Shape *shape, guin
     }
     check_packing (&loader, infos, matrix);
     check_against (model, matrix, w, sizes, seed + precision);
-    check_norm (model, matrix, exact ? 0 : mixture->n_groups);
+    check_norm (model, matrix, FALSE, exact ? 0 : mixture->n_groups);
+    if (any_takes_tiles (model, matrix))
+      check_norm (model, matrix, TRUE, count_row_scaled (matrix));
     vlm_matrix_free (matrix);
   }
   vlm_team_free (team);

@@ -176,6 +176,7 @@ typedef struct
   const Shape *shape;
   const VlmMatrix *matrix, *next;
   const gfloat *x, *bias; /* [MOST_ROWS][cols], [n_segments * segment] */
+  gboolean many;          /* what both inputs are */
 } Case;
 
 /* Memory of one way, which ends in what next multiplies. */
@@ -198,13 +199,16 @@ way_init (Way *way, const Case *c, gsize m, guint n_threads)
   way->team = vlm_team_new (n_threads, NULL);
   vlm_inputs_measure (&total, way->team, m, c->matrix->cols);
   vlm_inputs_measure (&total, way->team, m, segment);
-  vlm_tile_room_measure (&total, way->team, rows);
   vlm_arena_measure (&total, m * rows);
+  vlm_tile_room_measure (&total, way->team, rows);
   g_assert_true (vlm_arena_reserve (&way->arena, total, NULL));
   vlm_inputs_take (&way->first, &way->arena, way->team, m, c->matrix->cols);
   vlm_inputs_take (&way->second, &way->arena, way->team, m, segment);
-  vlm_tile_room_take (&way->room, &way->arena, way->team, rows);
+  way->first.many = way->second.many = c->many;
+  /* Rows of tiles beyond the last are to be the same. */
+  memset (way->second.storage, 0, way->second.size * sizeof (gfloat));
   way->y = vlm_arena_take (&way->arena, m * rows);
+  vlm_tile_room_take (&way->room, &way->arena, way->team, rows);
   way->use = (Use){ segment, MAX (c->shape->unit, 1), 0, g_new0 (gint, segment),
     g_new0 (gfloat, segment) };
 }
@@ -226,7 +230,7 @@ go_in_steps (Way *way, const Case *c, gsize m)
   guint s;
 
   g_assert_true (vlm_matrix_multiply (
-      c->matrix, way->team, &kernels, c->bias, &way->first, way->y, c->matrix->rows));
+      c->matrix, way->team, &kernels, c->bias, &way->first, &way->room, way->y, c->matrix->rows));
   for (s = 0; s < c->shape->n_segments; s++)
     all.values[s] = way->y + s * c->shape->segment;
   uses[c->shape->n_segments - 1](&all, &way->use);
@@ -275,6 +279,10 @@ check_same (const VlmInputs *found, const VlmInputs *expected, gsize k)
     g_assert_cmpmem (a->scale, n_groups * sizeof (gfloat), b->scale, n_groups * sizeof (gfloat));
     g_assert_cmpmem (a->sum, n_groups * sizeof (gint32), b->sum, n_groups * sizeof (gint32));
   }
+  g_assert_true ((found->tiled.data != NULL) == (expected->tiled.data != NULL));
+  if (expected->tiled.data != NULL)
+    g_assert_cmpmem (found->tiled.data, kernels.tiled_bytes (n, k), expected->tiled.data,
+        kernels.tiled_bytes (n, k));
 }
 
 /* The sum is written where it belongs and nowhere else; its first addend may be itself. */
@@ -287,8 +295,8 @@ go_to_sums (Way *way, const Case *c, gsize m)
   g_autofree gfloat *sum = g_new0 (gfloat, n + 1);
 
   memcpy (sum, addend, n * sizeof (gfloat));
-  g_assert_true (
-      vlm_matrix_multiply (c->matrix, way->team, &kernels, c->bias, &way->first, way->y, rows));
+  g_assert_true (vlm_matrix_multiply (
+      c->matrix, way->team, &kernels, c->bias, &way->first, &way->room, way->y, rows));
   g_assert_true (vlm_matrix_multiply_add (
       c->matrix, way->team, &kernels, c->bias, &way->first, &way->room, addend, apart));
   g_assert_true (vlm_matrix_multiply_add (
@@ -339,7 +347,8 @@ check_case (const Case *c)
 typedef gint (*CaseFunc) (const Case *c);
 
 static gint
-check_kinds (const Kind *product, const Kind *next, const Shape *shape, CaseFunc func)
+check_kinds (
+    const Kind *product, const Kind *next, const Shape *shape, gboolean many, CaseFunc func)
 {
   gsize rows = shape->n_segments * shape->segment;
   g_autoptr (VlmSlab) slab = vlm_slab_new ();
@@ -347,7 +356,7 @@ check_kinds (const Kind *product, const Kind *next, const Shape *shape, CaseFunc
   g_autofree gfloat *bias = random_rows (rows, 2);
   VlmMatrix *matrix = make_matrix (product, slab, rows, shape->cols, 11);
   VlmMatrix *next_matrix = make_matrix (next, slab, 5, shape->segment, 12);
-  const Case c = { shape, matrix, next_matrix, x, bias };
+  const Case c = { shape, matrix, next_matrix, x, bias, many };
   gint result = func (&c);
 
   vlm_matrix_free (next_matrix);
@@ -356,14 +365,15 @@ check_kinds (const Kind *product, const Kind *next, const Shape *shape, CaseFunc
 }
 
 static void
-test_all_kinds (void)
+test_all_kinds (gconstpointer user_data)
 {
+  const gboolean many = GPOINTER_TO_INT (user_data);
   gsize i, j, k;
 
   for (i = 0; i < G_N_ELEMENTS (product_kinds); i++) {
     for (j = 0; j < G_N_ELEMENTS (next_kinds); j++) {
       for (k = 0; k < G_N_ELEMENTS (shapes); k++)
-        check_kinds (&product_kinds[i], &next_kinds[j], &shapes[k], check_case);
+        check_kinds (&product_kinds[i], &next_kinds[j], &shapes[k], many, check_case);
     }
   }
 }
@@ -381,13 +391,14 @@ check_sums (const Case *c)
 }
 
 static void
-test_sums (void)
+test_sums (gconstpointer user_data)
 {
+  const gboolean many = GPOINTER_TO_INT (user_data);
   gsize i, k;
 
   for (i = 0; i < G_N_ELEMENTS (product_kinds); i++) {
     for (k = 0; k < G_N_ELEMENTS (shapes); k++)
-      check_kinds (&product_kinds[i], &next_kinds[0], &shapes[k], check_sums);
+      check_kinds (&product_kinds[i], &next_kinds[0], &shapes[k], many, check_sums);
   }
 }
 
@@ -402,14 +413,28 @@ test_parting (void)
   static const Shape three = { 3, 192, 48, 0 }, together = { 1, 500, 48, 96 };
   static const Shape odd = { 2, 200, 48, 0 };
 
-  g_assert_cmpint (check_kinds (&rows, &rows, &one, check_case), >, 0);
-  g_assert_cmpint (check_kinds (&groups, &rows, &two, check_case), >, 0);
-  g_assert_cmpint (check_kinds (&halves, &groups, &two, check_case), >, 0);
-  g_assert_cmpint (check_kinds (&rows, &groups, &three, check_case), >, 0);
-  g_assert_cmpint (check_kinds (&rows, &floats, &together, check_case), >, 0);
-  g_assert_cmpint (check_kinds (&rows, &rows, &odd, check_case), ==, 0);
-  g_assert_cmpint (check_kinds (&halves, &groups, &three, check_case), ==, 0);
-  g_assert_cmpint (check_kinds (&rows, &long_groups, &two, check_case), ==, 0);
+  g_assert_cmpint (check_kinds (&rows, &rows, &one, FALSE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&groups, &rows, &two, FALSE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&halves, &groups, &two, FALSE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&rows, &groups, &three, FALSE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&rows, &floats, &together, FALSE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&rows, &rows, &odd, FALSE, check_case), ==, 0);
+  g_assert_cmpint (check_kinds (&halves, &groups, &three, FALSE, check_case), ==, 0);
+  g_assert_cmpint (check_kinds (&rows, &long_groups, &two, FALSE, check_case), ==, 0);
+}
+
+/* Rows in tiles are put in steps of their own, whatever the groups of the weights. */
+static void
+test_parting_of_many (void)
+{
+  static const Kind groups = { 1, { INT4_64 } }, long_groups = { 1, { INT8_512 } };
+  static const Kind halves = { 2, { Q4_K, Q6_K } };
+  static const Shape two = { 2, 256, 48, 0 }, three = { 3, 192, 48, 0 }, odd = { 2, 200, 48, 0 };
+
+  g_assert_cmpint (check_kinds (&groups, &long_groups, &two, TRUE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&halves, &halves, &two, TRUE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&groups, &halves, &three, TRUE, check_case), >, 0);
+  g_assert_cmpint (check_kinds (&groups, &groups, &odd, TRUE, check_case), ==, 0);
 }
 
 int
@@ -421,8 +446,13 @@ main (int argc, char **argv)
   golden_skip_without_level ();
   g_assert_true (vlm_cpu_level_choose (&level, NULL));
   g_assert_cmpint (vlm_kernels_init (&kernels, level), ==, 0);
-  g_test_add_func ("/tiles/all-kinds", test_all_kinds);
-  g_test_add_func ("/tiles/sums", test_sums);
+  g_test_add_data_func ("/tiles/all-kinds", GINT_TO_POINTER (FALSE), test_all_kinds);
+  g_test_add_data_func ("/tiles/sums", GINT_TO_POINTER (FALSE), test_sums);
+  if (kernels.matmul_tiled != NULL) {
+    g_test_add_data_func ("/tiles/many/all-kinds", GINT_TO_POINTER (TRUE), test_all_kinds);
+    g_test_add_data_func ("/tiles/many/sums", GINT_TO_POINTER (TRUE), test_sums);
+    g_test_add_func ("/tiles/many/parting", test_parting_of_many);
+  }
   g_test_add_func ("/tiles/parting", test_parting);
   return g_test_run ();
 }
