@@ -423,7 +423,7 @@ amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, siz
     return;
   for (i = 0; i * INT_PANEL < n; i++)
     panels[i].reader =
-        int_start_panel (&panels[i].room, format, (const uint8_t *) w + i * panel_bytes, x->k, 0);
+        int_start_panel (&panels[i].room, format, (const uint8_t *) w + i * panel_bytes, x->k, 1);
   amx_configure (AMX_ROW_BYTES);
   if (filler.has_nibbles && format->has_min)
     multiply_nibbles_min (&p, panels, &filler);
