@@ -27,8 +27,8 @@ gboolean vlm_decoder_forward (VlmModel *model, VlmTeam *team, VlmArena *arena, V
     gfloat *x, gsize n_tokens, gsize n_wanted, GError **error);
 
 /*
- * The same for one token of an answer, whose attention is in floats, since there are no other queries
- * to share what is read.
+ * The same for one token of an answer, whose attention is in floats, and whose products are never in
+ * tiles of many rows, since there are no others to share what is read.
  */
 gboolean vlm_decoder_step (
     VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloat *x, GError **error);

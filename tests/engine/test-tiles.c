@@ -15,6 +15,11 @@
 #define MAX_TENSORS 3
 #define MOST_ROWS 301
 
+/* Floats behind the room for tiles, which nothing may touch: not even instructions that sanitizers
+ * do not see. */
+#define GUARD 4096
+#define UNTOUCHED 12345
+
 #define INT8_ROW ROWS_INTEGERS (8, VLM_SCALE_ROW, FALSE, 0)
 #define INT4_64 ROWS_INTEGERS (4, VLM_SCALE_F16, FALSE, 64)
 #define Q4_K ROWS_INTEGERS (4, VLM_SCALE_CODES, TRUE, 32)
@@ -186,14 +191,14 @@ typedef struct
   VlmArena arena;
   VlmInputs first, second;
   VlmTileRoom room;
-  gfloat *y;
+  gfloat *y, *guard;
   Use use;
 } Way;
 
 static void
 way_init (Way *way, const Case *c, gsize m, guint n_threads)
 {
-  gsize rows = c->matrix->rows, segment = c->shape->segment, total = 0;
+  gsize rows = c->matrix->rows, segment = c->shape->segment, total = 0, i;
 
   memset (way, 0, sizeof *way);
   way->team = vlm_team_new (n_threads, NULL);
@@ -201,6 +206,7 @@ way_init (Way *way, const Case *c, gsize m, guint n_threads)
   vlm_inputs_measure (&total, way->team, m, segment);
   vlm_arena_measure (&total, m * rows);
   vlm_tile_room_measure (&total, way->team, rows);
+  vlm_arena_measure (&total, GUARD);
   g_assert_true (vlm_arena_reserve (&way->arena, total, NULL));
   vlm_inputs_take (&way->first, &way->arena, way->team, m, c->matrix->cols);
   vlm_inputs_take (&way->second, &way->arena, way->team, m, segment);
@@ -209,6 +215,9 @@ way_init (Way *way, const Case *c, gsize m, guint n_threads)
   memset (way->second.storage, 0, way->second.size * sizeof (gfloat));
   way->y = vlm_arena_take (&way->arena, m * rows);
   vlm_tile_room_take (&way->room, &way->arena, way->team, rows);
+  way->guard = vlm_arena_take (&way->arena, GUARD);
+  for (i = 0; i < GUARD; i++)
+    way->guard[i] = UNTOUCHED;
   way->use = (Use){ segment, MAX (c->shape->unit, 1), 0, g_new0 (gint, segment),
     g_new0 (gfloat, segment) };
 }
@@ -216,6 +225,10 @@ way_init (Way *way, const Case *c, gsize m, guint n_threads)
 static void
 way_clear (Way *way)
 {
+  gsize i;
+
+  for (i = 0; i < GUARD; i++)
+    g_assert_cmpfloat (way->guard[i], ==, UNTOUCHED);
   g_free (way->use.seen);
   g_free (way->use.past);
   vlm_arena_clear (&way->arena);
