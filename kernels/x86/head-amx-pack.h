@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A packed head in bfloat16, as tiles of AMX read it: keys and values without their means, in blocks
- * of 64 keys that are zero after the last one. Of d there are steps of 32, zero after the last too.
+ * A packed head in bfloat16, as tiles of AMX read it: keys and values without their means, in
+ * blocks of 64 keys that are zero after the last one. Of d there are steps of 32, zero after the
+ * last too.
  */
 
 #ifndef VLM_KERNELS_HEAD_AMX_PACK_H
@@ -22,7 +23,7 @@
 /* Keys whose values are added up at once: two steps of weights. */
 #define BLOCK 64
 
-/* Rows that are asked for before they are read: they lie too far apart for the processor to do it. */
+/* Rows that are asked for before they are read: they lie too far apart for processors to do it. */
 #define AHEAD 8
 
 typedef uint16_t HalfTile[AMX_ROWS][STEP];

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Attention with packed heads in bfloat16 tiles of AMX. Rows of tiles are queries, 32 at a time; columns
- * are keys, then values of d. Keys come in parts of 32: their scores leave the tiles as floats,
- * become weights, and two parts make the block whose values are added up at once. While one part is
- * softened, the tile unit has the scores of the next and half of the values of the block before, all in
- * turn, so that the processor sees instructions of both kinds.
+ * Attention with packed heads in bfloat16 tiles of AMX. Rows of tiles are queries, 32 at a time;
+ * columns are keys, then values of d. Keys come in parts of 32: their scores leave the tiles as
+ * floats, become weights, and two parts make the block whose values are added up at once. While one
+ * part is softened, the tile unit has the scores of the next and half of the values of the block
+ * before, all in turn, so that the processor sees instructions of both kinds.
  *
  * No maximum is kept. Keys have lost their mean, so the largest score is not below zero, and
- * bfloat16 has the exponents of floats: a weight is 2^(score - 30) at first. Queries whose sum of weights is
- * out of range then, as only far larger scores can make it, are done again with their own maximum.
+ * bfloat16 has the exponents of floats: a weight is 2^(score - 30) at first. Queries whose sum of
+ * weights is out of range then, as only far larger scores can make it, are done again with their
+ * own maximum.
  */
 
 #include "head-amx.h"
@@ -22,8 +23,9 @@
 #define QUERIES (2 * AMX_ROWS)
 
 /*
- * A score leaves the tiles as 2^8 times the exponent of its weight, with the bias that exponents have in
- * bfloat16: half of that, as an integer, is the weight, but for 2^x - 1 - x of its mantissa.
+ * A score leaves the tiles as 2^8 times the exponent of its weight, with the bias that exponents
+ * have in bfloat16: half of that, as an integer, is the weight, but for 2^x - 1 - x of its
+ * mantissa.
  */
 #define UNIT 256
 #define REFERENCE (-30)
@@ -49,8 +51,8 @@ typedef struct
   float sums[QUERIES][AMX_COLUMNS]; /* of weights of a head, in 16 parts */
   float sum[QUERIES];               /* of all heads */
   float reference[QUERIES];         /* what all scores are less by, but for REFERENCE */
-  /* Where heads are brought together: what scores of the head lost with the mean of its keys, queries as they were,
-   * and what sums of values lost with the means. */
+  /* Where heads are brought together: what scores of the head lost with the mean of its keys,
+   * queries as they were, and what sums of values lost with the means. */
   float offset[QUERIES];
   float columns[HEAD_MAX_DIM][QUERIES];
   float lost[QUERIES][HEAD_MAX_DIM];
@@ -143,8 +145,8 @@ soften (Softening *softening)
   }
 }
 
-/* Products of two tiles at a, one after the other, with two of keys or of values; sums are in 0 .. 3. Keys and
- * values come from the second-level cache, and would drive all else out of the first. */
+/* Products of two tiles at a, one after the other, with two of keys or of values; sums are in 0 to 3.
+ * Keys and values come from the second-level cache, and would drive all else out of the first. */
 #define PRODUCTS(a, b0, b1, BEGIN)                                                                 \
   AMX_LOAD (4, a, 0, AMX_ROW_BYTES);                                                               \
   AMX_LOAD_ONCE (6, b0, 0, AMX_ROW_BYTES);                                                         \
@@ -209,9 +211,9 @@ store_sums (FourTiles *done)
 }
 
 /*
- * Softens part number index of all heads, which is of block now, while there are products of the next part,
- * of block next, and of the values of block last. Any of them may be missing. Takes and returns where the sums
- * go that are in tiles.
+ * Softens part number index of all heads, which is of block now, while there are products of the
+ * next part, of block next, and of the values of block last. Any of them may be missing. Takes and
+ * returns where the sums go that are in tiles.
  */
 static __attribute__ ((noinline)) FourTiles *
 work_on_part (Work *work, size_t index, size_t steps, const Block *last, const Block *now,
