@@ -54,7 +54,7 @@ typedef struct
   /* Where heads are brought together: what scores of the head lost with the mean of its keys,
    * queries as they were, and what sums of values lost with the means. */
   float offset[QUERIES];
-  float columns[HEAD_MAX_DIM][QUERIES];
+  FloatTile columns[2][HEAD_MAX_DIM / AMX_ROWS];
   float lost[QUERIES][HEAD_MAX_DIM];
 } __attribute__ ((aligned (64))) Work;
 
@@ -261,12 +261,12 @@ find_offset (Work *work, const VlmHeadAttention *args, size_t head)
   const float *mean = find_head (args, head).k_mean;
   size_t d, i;
 
-  for (i = 0; i < QUERIES; i += VF_LANES) {
+  for (i = 0; i < 2; i++) {
     vf sum = vf_zero ();
 
     for (d = 0; d < args->head_dim; d++)
-      sum = vf_fma (vf_load (work->columns[d] + i), vf_set1 (mean[d]), sum);
-    vf_store (work->offset + i, sum);
+      sum = vf_fma (vf_load (work->columns[i][d / AMX_ROWS][d % AMX_ROWS]), vf_set1 (mean[d]), sum);
+    vf_store (work->offset + i * AMX_ROWS, sum);
   }
 }
 
@@ -301,27 +301,36 @@ end_head (Work *work, const VlmHeadAttention *args, size_t head)
   }
 }
 
-/* Rounds n queries; the rows after them are zero. */
+/* Rounds the queries of tile number t, of which there are n from number first on. */
+static void
+begin_tile (Work *work, const VlmHeadAttention *args, size_t t, size_t first, size_t n)
+{
+  const size_t dim = args->head_dim;
+  const vf factor = vf_set1 (args->scale * HEAD_LOG2_E), unit = vf_set1 (UNIT);
+  vf rows[HEAD_MAX_DIM / VF_LANES + 1][AMX_ROWS];
+  size_t r, d;
+
+  for (r = 0; r < AMX_ROWS; r++) {
+    const float *q = args->q + (first + r) * args->q_stride;
+
+    rows[(dim - 1) / VF_LANES + 1][r] = vf_zero ();
+    for (d = 0; d < dim; d += VF_LANES)
+      rows[d / VF_LANES][r] = r < n ? vf_mul (load_rest (q, d, dim), factor) : vf_zero ();
+    for (d = 0; d < dim; d += STEP)
+      _mm512_storeu_si512 (work->q[d / STEP][t][r],
+          round_pair (
+              vf_mul (rows[d / VF_LANES][r], unit), vf_mul (rows[d / VF_LANES + 1][r], unit)));
+  }
+  for (d = 0; args->max != NULL && d < dim; d += VF_LANES)
+    store_transposed (work->columns[t][d / AMX_ROWS], (const __m512i *) rows[d / VF_LANES]);
+}
+
+/* The same of n queries; the rows after them are zero. */
 static void
 begin_queries (Work *work, const VlmHeadAttention *args, size_t first, size_t n)
 {
-  const size_t dim = args->head_dim;
-  const float factor = args->scale * HEAD_LOG2_E;
-  float row[HEAD_MAX_DIM] = { 0 };
-  size_t i, d;
-
-  for (i = 0; i < QUERIES; i++) {
-    const float *q = args->q + (first + i) * args->q_stride;
-
-    for (d = 0; d < dim; d += VF_LANES)
-      vf_store (row + d, i < n ? vf_mul (load_rest (q, d, dim), vf_set1 (factor)) : vf_zero ());
-    for (d = 0; d < dim; d += STEP)
-      _mm512_storeu_si512 (work->q[d / STEP][i / AMX_ROWS][i % AMX_ROWS],
-          round_pair (vf_mul (vf_load (row + d), vf_set1 (UNIT)),
-              vf_mul (vf_load (row + d + VF_LANES), vf_set1 (UNIT))));
-    for (d = 0; args->max != NULL && d < dim; d++)
-      work->columns[d][i] = row[d];
-  }
+  begin_tile (work, args, 0, first, n);
+  begin_tile (work, args, 1, first + AMX_ROWS, n > AMX_ROWS ? n - AMX_ROWS : 0);
 }
 
 /* Scores are less by the mean of the first head. */
@@ -360,8 +369,8 @@ absorb_all (Work *work, const VlmHeadAttention *args, size_t end)
 
   memset (work->sum, 0, sizeof work->sum);
   memset (work->sums, 0, sizeof work->sums);
-  if (args->max != NULL)
-    memset (work->lost, 0, sizeof work->lost);
+  for (i = 0; args->max != NULL && i < QUERIES; i++)
+    memset (work->lost[i], 0, (args->head_dim + VF_LANES - 1) / VF_LANES * sizeof (vf));
   begin_head (work, args, 0);
   done = work_on_part (work, 1, steps, NULL, NULL, &now, done);
   for (i = 0; i < n; i++) {
