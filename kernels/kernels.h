@@ -323,9 +323,9 @@ typedef struct
    *   c[j] = k[j] - mean of all keys, u[i] = q[i] * (2^8 scale * log2 e)
    *   w[j] = v[j] - mean
    *   p[j] = 2^(u[i].c[j] 2^-8 - r), as a bfloat16 that is wrong by up to 2^-7
-   * where r is what the query needs for its weights to be in range, nearly always a constant. A
-   * weight below 2^-126 is zero; the largest is not below 2^-31. The sum of weights is that of the
-   * rounded ones. Several heads are brought together as above.
+   * where r is 30 above the mean score, of the first head if there are several; where the sum of
+   * weights would not be within 2^-60 .. 2^60 then, r is 30 above the largest score. The sum is that
+   * of the rounded weights. Several heads are brought together as above.
    *
    * Error of out[i][d], where m_j is the error of a score:
    *   m_j   <= |scale| * (2^-7 + 2^-12) * sum_d |q[d]| |c[j][d]|

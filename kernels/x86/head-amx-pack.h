@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A packed head in bfloat16, as tiles of AMX read it: keys and values without their means, in blocks
- * of 64 keys that are zero after the last one. Of d there are steps of 32, zero after the last too.
+ * A packed head in bfloat16, as tiles of AMX read it: keys and values without their means, in
+ * blocks of 64 keys that are zero after the last one. Of d there are steps of 32, zero after the
+ * last too.
  */
 
 #ifndef VLM_KERNELS_HEAD_AMX_PACK_H
@@ -22,7 +23,7 @@
 /* Keys whose values are added up at once: two steps of weights. */
 #define BLOCK 64
 
-/* Rows that are asked for before they are read: they lie too far apart for the processor to do it. */
+/* Rows that are asked for before they are read: they lie too far apart for processors to do it. */
 #define AHEAD 8
 
 typedef uint16_t HalfTile[AMX_ROWS][STEP];
@@ -128,15 +129,16 @@ load_centred (
       (to)[i + (distance)] = _mm512_unpackhi_epi##bits ((from)[i], (from)[i + (distance)]);        \
     }
 
-/* Pair p of d of key j becomes pair j of row p. */
+/* Word i of row j becomes word j of row i of a tile. */
 static void
-store_transposed (HalfTile tile, const __m512i *keys)
+store_transposed (void *tile, const __m512i *rows)
 {
   __m512i a[AMX_ROWS], b[AMX_ROWS];
+  uint32_t (*words)[AMX_COLUMNS] = tile;
   size_t i;
 
-  /* Rows of a: words 4 l + r of four keys each, r being 2 (i & 1) + (i >> 1 & 1). */
-  UNPACK (32, b, keys, 1)
+  /* Rows of a: words 4 l + r of four rows each, r being 2 (i & 1) + (i >> 1 & 1). */
+  UNPACK (32, b, rows, 1)
   UNPACK (64, a, b, 2)
   for (i = 0; i < 4; i++) {
     b[i] = _mm512_shuffle_i32x4 (a[i], a[i + 4], 0x88);
@@ -147,10 +149,10 @@ store_transposed (HalfTile tile, const __m512i *keys)
   for (i = 0; i < 4; i++) {
     const size_t row = i % 2 * 2 + i / 2;
 
-    _mm512_storeu_si512 (tile[row], _mm512_shuffle_i32x4 (b[i], b[i + 8], 0x88));
-    _mm512_storeu_si512 (tile[row + 8], _mm512_shuffle_i32x4 (b[i], b[i + 8], 0xdd));
-    _mm512_storeu_si512 (tile[row + 4], _mm512_shuffle_i32x4 (b[i + 4], b[i + 12], 0x88));
-    _mm512_storeu_si512 (tile[row + 12], _mm512_shuffle_i32x4 (b[i + 4], b[i + 12], 0xdd));
+    _mm512_storeu_si512 (words[row], _mm512_shuffle_i32x4 (b[i], b[i + 8], 0x88));
+    _mm512_storeu_si512 (words[row + 8], _mm512_shuffle_i32x4 (b[i], b[i + 8], 0xdd));
+    _mm512_storeu_si512 (words[row + 4], _mm512_shuffle_i32x4 (b[i + 4], b[i + 12], 0x88));
+    _mm512_storeu_si512 (words[row + 12], _mm512_shuffle_i32x4 (b[i + 4], b[i + 12], 0xdd));
   }
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Attention with packed heads in bfloat16 tiles of AMX. Rows of tiles are queries, 32 at a time; columns
- * are keys, then values of d. Keys come in parts of 32: their scores leave the tiles as floats,
- * become weights, and two parts make the block whose values are added up at once. While one part is
- * softened, the tile unit has the scores of the next and half of the values of the block before, all in
- * turn, so that the processor sees instructions of both kinds.
+ * Attention with packed heads in bfloat16 tiles of AMX. Rows of tiles are queries, 32 at a time;
+ * columns are keys, then values of d. Keys come in parts of 32: their scores leave the tiles as
+ * floats, become weights, and two parts make the block whose values are added up at once. While one
+ * part is softened, the tile unit has the scores of the next and half of the values of the block
+ * before, all in turn, so that the processor sees instructions of both kinds.
  *
  * No maximum is kept. Keys have lost their mean, so the largest score is not below zero, and
- * bfloat16 has the exponents of floats: a weight is 2^(score - 30) at first. Queries whose sum of weights is
- * out of range then, as only far larger scores can make it, are done again with their own maximum.
+ * bfloat16 has the exponents of floats: a weight is 2^(score - 30) at first. Queries whose sum of
+ * weights is out of range then, as only far larger scores can make it, are done again with their
+ * own maximum.
  */
 
 #include "head-amx.h"
@@ -22,8 +23,9 @@
 #define QUERIES (2 * AMX_ROWS)
 
 /*
- * A score leaves the tiles as 2^8 times the exponent of its weight, with the bias that exponents have in
- * bfloat16: half of that, as an integer, is the weight, but for 2^x - 1 - x of its mantissa.
+ * A score leaves the tiles as 2^8 times the exponent of its weight, with the bias that exponents
+ * have in bfloat16: half of that, as an integer, is the weight, but for 2^x - 1 - x of its
+ * mantissa.
  */
 #define UNIT 256
 #define REFERENCE (-30)
@@ -49,10 +51,10 @@ typedef struct
   float sums[QUERIES][AMX_COLUMNS]; /* of weights of a head, in 16 parts */
   float sum[QUERIES];               /* of all heads */
   float reference[QUERIES];         /* what all scores are less by, but for REFERENCE */
-  /* Where heads are brought together: what scores of the head lost with the mean of its keys, queries as they were,
-   * and what sums of values lost with the means. */
+  /* Where heads are brought together: what scores of the head lost with the mean of its keys,
+   * queries as they were, and what sums of values lost with the means. */
   float offset[QUERIES];
-  float columns[HEAD_MAX_DIM][QUERIES];
+  FloatTile columns[2][HEAD_MAX_DIM / AMX_ROWS];
   float lost[QUERIES][HEAD_MAX_DIM];
 } __attribute__ ((aligned (64))) Work;
 
@@ -143,8 +145,8 @@ soften (Softening *softening)
   }
 }
 
-/* Products of two tiles at a, one after the other, with two of keys or of values; sums are in 0 .. 3. Keys and
- * values come from the second-level cache, and would drive all else out of the first. */
+/* Products of two tiles at a, one after the other, with two of keys or of values; sums are in 0 to 3.
+ * Keys and values come from the second-level cache, and would drive all else out of the first. */
 #define PRODUCTS(a, b0, b1, BEGIN)                                                                 \
   AMX_LOAD (4, a, 0, AMX_ROW_BYTES);                                                               \
   AMX_LOAD_ONCE (6, b0, 0, AMX_ROW_BYTES);                                                         \
@@ -209,9 +211,9 @@ store_sums (FourTiles *done)
 }
 
 /*
- * Softens part number index of all heads, which is of block now, while there are products of the next part,
- * of block next, and of the values of block last. Any of them may be missing. Takes and returns where the sums
- * go that are in tiles.
+ * Softens part number index of all heads, which is of block now, while there are products of the
+ * next part, of block next, and of the values of block last. Any of them may be missing. Takes and
+ * returns where the sums go that are in tiles.
  */
 static __attribute__ ((noinline)) FourTiles *
 work_on_part (Work *work, size_t index, size_t steps, const Block *last, const Block *now,
@@ -259,12 +261,12 @@ find_offset (Work *work, const VlmHeadAttention *args, size_t head)
   const float *mean = find_head (args, head).k_mean;
   size_t d, i;
 
-  for (i = 0; i < QUERIES; i += VF_LANES) {
+  for (i = 0; i < 2; i++) {
     vf sum = vf_zero ();
 
     for (d = 0; d < args->head_dim; d++)
-      sum = vf_fma (vf_load (work->columns[d] + i), vf_set1 (mean[d]), sum);
-    vf_store (work->offset + i, sum);
+      sum = vf_fma (vf_load (work->columns[i][d / AMX_ROWS][d % AMX_ROWS]), vf_set1 (mean[d]), sum);
+    vf_store (work->offset + i * AMX_ROWS, sum);
   }
 }
 
@@ -299,27 +301,36 @@ end_head (Work *work, const VlmHeadAttention *args, size_t head)
   }
 }
 
-/* Rounds n queries; the rows after them are zero. */
+/* Rounds the queries of tile number t, of which there are n from number first on. */
+static void
+begin_tile (Work *work, const VlmHeadAttention *args, size_t t, size_t first, size_t n)
+{
+  const size_t dim = args->head_dim;
+  const vf factor = vf_set1 (args->scale * HEAD_LOG2_E), unit = vf_set1 (UNIT);
+  vf rows[HEAD_MAX_DIM / VF_LANES + 1][AMX_ROWS];
+  size_t r, d;
+
+  for (r = 0; r < AMX_ROWS; r++) {
+    const float *q = args->q + (first + r) * args->q_stride;
+
+    rows[(dim - 1) / VF_LANES + 1][r] = vf_zero ();
+    for (d = 0; d < dim; d += VF_LANES)
+      rows[d / VF_LANES][r] = r < n ? vf_mul (load_rest (q, d, dim), factor) : vf_zero ();
+    for (d = 0; d < dim; d += STEP)
+      _mm512_storeu_si512 (work->q[d / STEP][t][r],
+          round_pair (
+              vf_mul (rows[d / VF_LANES][r], unit), vf_mul (rows[d / VF_LANES + 1][r], unit)));
+  }
+  for (d = 0; args->max != NULL && d < dim; d += VF_LANES)
+    store_transposed (work->columns[t][d / AMX_ROWS], (const __m512i *) rows[d / VF_LANES]);
+}
+
+/* The same of n queries; the rows after them are zero. */
 static void
 begin_queries (Work *work, const VlmHeadAttention *args, size_t first, size_t n)
 {
-  const size_t dim = args->head_dim;
-  const float factor = args->scale * HEAD_LOG2_E;
-  float row[HEAD_MAX_DIM] = { 0 };
-  size_t i, d;
-
-  for (i = 0; i < QUERIES; i++) {
-    const float *q = args->q + (first + i) * args->q_stride;
-
-    for (d = 0; d < dim; d += VF_LANES)
-      vf_store (row + d, i < n ? vf_mul (load_rest (q, d, dim), vf_set1 (factor)) : vf_zero ());
-    for (d = 0; d < dim; d += STEP)
-      _mm512_storeu_si512 (work->q[d / STEP][i / AMX_ROWS][i % AMX_ROWS],
-          round_pair (vf_mul (vf_load (row + d), vf_set1 (UNIT)),
-              vf_mul (vf_load (row + d + VF_LANES), vf_set1 (UNIT))));
-    for (d = 0; args->max != NULL && d < dim; d++)
-      work->columns[d][i] = row[d];
-  }
+  begin_tile (work, args, 0, first, n);
+  begin_tile (work, args, 1, first + AMX_ROWS, n > AMX_ROWS ? n - AMX_ROWS : 0);
 }
 
 /* Scores are less by the mean of the first head. */
@@ -358,8 +369,8 @@ absorb_all (Work *work, const VlmHeadAttention *args, size_t end)
 
   memset (work->sum, 0, sizeof work->sum);
   memset (work->sums, 0, sizeof work->sums);
-  if (args->max != NULL)
-    memset (work->lost, 0, sizeof work->lost);
+  for (i = 0; args->max != NULL && i < QUERIES; i++)
+    memset (work->lost[i], 0, (args->head_dim + VF_LANES - 1) / VF_LANES * sizeof (vf));
   begin_head (work, args, 0);
   done = work_on_part (work, 1, steps, NULL, NULL, &now, done);
   for (i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Attention with packed heads: as near to double precision as kernels.h says, and with integers bit by bit what
- * scalar/head.c makes of the same inputs.
+ * Attention with packed heads: as near to double precision as kernels.h says, and with integers bit
+ * by bit what scalar/head.c makes of the same inputs.
  */
 
 #include "check.h"
@@ -495,8 +495,8 @@ check_whole (const VlmKernels *kernels, Kind kind, float scale)
 }
 
 /*
- * Weights alone, in bfloat16: queries and keys of numbers that it has, along one d, and values that hand out
- * one weight each.
+ * Weights alone, in bfloat16: queries and keys of numbers that it has, along one d, and values that
+ * hand out one weight each.
  */
 static void
 check_weights (const VlmKernels *kernels)
