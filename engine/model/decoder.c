@@ -15,8 +15,9 @@ typedef struct
   const VlmKernels *kernels;
   VlmTeam *team;
   VlmCache *cache;
-  gsize n;           /* tokens on their way */
-  gsize n_wanted;    /* of the last of these the output is wanted */
+  gsize n;        /* tokens on their way */
+  gsize n_wanted; /* of the last of these the output is wanted */
+  gboolean is_prompt;
   gboolean may_pack; /* whether the cache has room for packed heads */
 
   gfloat *x;        /* [hidden] residual stream */
@@ -148,20 +149,16 @@ multiply_add (Chunk *chunk, const VlmLinear *linear)
       &chunk->middle, &chunk->room, chunk->x, chunk->x);
 }
 
-/* Leaves all tokens but the last n behind. */
-static void
-narrow (Chunk *chunk, gsize n)
+static gboolean
+has_attention (const VlmTextConfig *config, guint first_layer)
 {
-  const VlmTextConfig *config = chunk->config;
-  const gsize skip = chunk->n - n, angles = skip * (config->head_dim / 2);
+  guint i;
 
-  chunk->n = n;
-  chunk->x += skip * config->hidden_size;
-  chunk->cos += angles;
-  chunk->sin += angles;
-  chunk->attention.n = n;
-  chunk->attention.position += skip;
-  chunk->attention.queries += skip * config->n_heads * config->head_dim;
+  for (i = first_layer; i < config->n_layers; i++) {
+    if (config->layers[i] == VLM_LAYER_ATTENTION)
+      return TRUE;
+  }
+  return FALSE;
 }
 
 /*
@@ -173,15 +170,32 @@ static gsize
 count_needed (const Chunk *chunk, guint layer)
 {
   const VlmTextConfig *config = chunk->config;
-  gsize needed = chunk->n_wanted;
-  guint i;
+  gsize n_layers = config->n_layers - layer;
 
-  for (i = config->n_layers; i > layer; i--) {
-    if (config->layers[i - 1] == VLM_LAYER_ATTENTION)
-      return chunk->n;
-    needed += config->conv_taps - 1;
-  }
-  return MIN (needed, chunk->n);
+  if (has_attention (config, layer))
+    return chunk->n;
+  return MIN (chunk->n_wanted + n_layers * (config->conv_taps - 1), chunk->n);
+}
+
+/*
+ * Leaves behind all tokens that the layer need not see. Behind the last attention these are nearly all,
+ * and products of those that are left are like those of an answer, however a prompt is cut.
+ */
+static void
+narrow (Chunk *chunk, guint layer)
+{
+  const VlmTextConfig *config = chunk->config;
+  const gsize n = count_needed (chunk, layer), skip = chunk->n - n;
+  const gsize angles = skip * (config->head_dim / 2);
+
+  chunk->inputs.many = chunk->middle.many = chunk->is_prompt && has_attention (config, layer);
+  chunk->n = n;
+  chunk->x += skip * config->hidden_size;
+  chunk->cos += angles;
+  chunk->sin += angles;
+  chunk->attention.n = n;
+  chunk->attention.position += skip;
+  chunk->attention.queries += skip * config->n_heads * config->head_dim;
 }
 
 static gboolean
@@ -198,7 +212,7 @@ attention_layer (Chunk *chunk)
   if (!norm_inputs (chunk, layer->qkv.matrix, &layer->operator_norm)
       || !multiply_tiles (chunk, &layer->qkv, &prepare))
     return FALSE;
-  narrow (chunk, count_needed (chunk, chunk->layer_index + 1));
+  narrow (chunk, chunk->layer_index + 1);
   return vlm_attention_mix (&chunk->attention, chunk->layer_index, may_round)
       && vlm_inputs_rows (&chunk->middle, out->matrix, chunk->team, chunk->kernels,
           chunk->attention.mixed, out->matrix->cols, chunk->n)
@@ -294,7 +308,7 @@ conv_layer (Chunk *chunk)
     .next = &chunk->middle,
     .next_matrix = layer->conv_out.matrix };
 
-  narrow (chunk, count_needed (chunk, chunk->layer_index));
+  narrow (chunk, chunk->layer_index);
   return norm_inputs (chunk, layer->conv_in.matrix, &layer->operator_norm)
       && multiply_tiles (chunk, &layer->conv_in, &convolve)
       && multiply_add (chunk, &layer->conv_out);
@@ -365,6 +379,7 @@ forward (VlmModel *model, VlmTeam *team, VlmArena *arena, VlmCache *cache, gfloa
   chunk.cache = cache;
   chunk.n = n_tokens;
   chunk.n_wanted = n_wanted;
+  chunk.is_prompt = is_prompt;
   chunk.may_pack = may_pack;
   chunk.attention = (VlmCacheAttention){ chunk.config, chunk.kernels, team, cache, cache->length,
     n_tokens, NULL, NULL, NULL };
