@@ -170,7 +170,7 @@ typedef struct
 } Filler;
 
 /* Values that a call of fill_unit () makes ready, of 16 columns. */
-#define UNIT(has_nibbles) ((size_t) ((has_nibbles) ? 8 : 4))
+#define UNIT VLM_K_STEP
 
 /* A word holds four values of a column; of 16 columns they are two rows of a tile. */
 vlm_always_inline uint8_t *
@@ -242,7 +242,7 @@ start_filling (Filler *filler, Piece *piece, Panel *panel)
   filler->panel = panel;
   filler->piece = piece;
   filler->run = filler->tile = filler->at = 0;
-  filler->n_left = N_TILES * len / UNIT (filler->has_nibbles);
+  filler->n_left = N_TILES * len / UNIT;
   piece->n_steps = n_steps_of (len);
   fill_rest (piece, len);
   find_runs (panel, len);
@@ -259,19 +259,25 @@ fill_unit (Filler *filler, int has_nibbles, Kind kind)
   const float *mins = panel->room.mins[filler->run] + tile * VF_LANES;
   const Columns columns = { vf_set1 (filler->bias), vf_mul (vf_load (scales), vf_set1 (256)),
     kind == WITH_MIN ? vf_load (mins) : vf_zero () };
-  const uint8_t *from = run->from + at / UNIT (has_nibbles) * INT_LANE_BYTES + tile * sizeof (vi);
-  const vi words = vi_load (from);
-  const size_t l = run->at + at;
+  const size_t step = has_nibbles ? 8 : 4;
+  const uint8_t *from = run->from + at / step * INT_LANE_BYTES + tile * sizeof (vi);
+  uint8_t *to = quad_at (filler->piece, run->at + at, tile);
+  size_t l;
 
-  if (has_nibbles) {
-    store_pairs (quad_at (filler->piece, l, tile), vi_low_nibbles (words), &columns, kind);
-    store_pairs (quad_at (filler->piece, l + 4, tile), vi_high_nibbles (words), &columns, kind);
-  } else {
-    store_pairs (quad_at (filler->piece, l, tile), words, &columns, kind);
+  VLM_UNROLL
+  for (l = 0; l < UNIT; l += step) {
+    const vi words = vi_load (from + l / step * INT_LANE_BYTES);
+
+    if (has_nibbles) {
+      store_pairs (to + l / 2 * AMX_ROW_BYTES, vi_low_nibbles (words), &columns, kind);
+      store_pairs (to + (l + 4) / 2 * AMX_ROW_BYTES, vi_high_nibbles (words), &columns, kind);
+    } else {
+      store_pairs (to + l / 2 * AMX_ROW_BYTES, words, &columns, kind);
+    }
   }
 
   filler->n_left--;
-  filler->at += UNIT (has_nibbles);
+  filler->at += UNIT;
   if (filler->at == run->n) {
     filler->at = 0;
     filler->tile = (tile + 1) % N_TILES;
