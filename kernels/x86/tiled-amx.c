@@ -266,8 +266,10 @@ fill_unit (Filler *filler, int has_nibbles, Kind kind)
 
   VLM_UNROLL
   for (l = 0; l < UNIT; l += step) {
-    const vi words = vi_load (from + l / step * INT_LANE_BYTES);
+    const uint8_t *next = from + l / step * INT_LANE_BYTES;
+    const vi words = vi_load (next);
 
+    VLM_STREAM (next + VLM_STREAM_BYTES);
     if (has_nibbles) {
       store_pairs (to + l / 2 * AMX_ROW_BYTES, vi_low_nibbles (words), &columns, kind);
       store_pairs (to + (l + 4) / 2 * AMX_ROW_BYTES, vi_high_nibbles (words), &columns, kind);
@@ -429,7 +431,7 @@ amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, siz
     return;
   for (i = 0; i * INT_PANEL < n; i++)
     panels[i].reader =
-        int_start_panel (&panels[i].room, format, (const uint8_t *) w + i * panel_bytes, x->k, 1);
+        int_start_panel (&panels[i].room, format, (const uint8_t *) w + i * panel_bytes, x->k, 0);
   amx_configure (AMX_ROW_BYTES);
   if (filler.has_nibbles && format->has_min)
     multiply_nibbles_min (&p, panels, &filler);
