@@ -86,13 +86,18 @@ penalise (const VlmSampler *sampler, guint id, gfloat logit)
 static gint32
 pick_greedy (const VlmSampler *sampler, const gfloat *logits)
 {
+  /* Then what is no better than the best without its penalty is not with it, and that is nearly all. */
+  const gboolean only_lowers = sampler->sampling.repetition_penalty >= 1;
   gfloat best = -INFINITY;
   gint32 pick = 0;
   guint i;
 
   for (i = 0; i < sampler->vocab_size; i++) {
-    gfloat score = penalise (sampler, i, logits[i]);
+    gfloat score;
 
+    if (only_lowers && !(logits[i] > best))
+      continue;
+    score = penalise (sampler, i, logits[i]);
     if (score > best) {
       best = score;
       pick = (gint32) i;

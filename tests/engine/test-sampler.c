@@ -57,6 +57,22 @@ test_penalty (void)
   vlm_sampler_clear (&sampler);
 }
 
+/* Below one, what was seen is preferred: 2 and -2 become 4 and -1, ahead of 3 and -1.5. */
+static void
+test_a_penalty_below_one_raises (void)
+{
+  const VlmSampling sampling = { 0, 0, 1, 0, 0.5 };
+  const gfloat positive[] = { 3, 2 }, negative[] = { -1.5f, -2 };
+  const gint32 seen[] = { 1 };
+  VlmSampler sampler;
+
+  init (&sampler, &sampling, 2, 0);
+  vlm_sampler_accept (&sampler, seen, G_N_ELEMENTS (seen));
+  g_assert_cmpint (vlm_sampler_pick (&sampler, positive), ==, 1);
+  g_assert_cmpint (vlm_sampler_pick (&sampler, negative), ==, 1);
+  vlm_sampler_clear (&sampler);
+}
+
 /* Probabilities 0.5, 0.25, 0.125, 0.125. */
 static const gfloat halves[] = { 3 * G_LN2, 2 * G_LN2, G_LN2, G_LN2 };
 
@@ -181,6 +197,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/sampler/greedy", test_greedy_takes_the_lowest_of_equals);
   g_test_add_func ("/sampler/penalty", test_penalty);
+  g_test_add_func ("/sampler/penalty-below-one", test_a_penalty_below_one_raises);
   g_test_add_func ("/sampler/cuts", test_cuts);
   g_test_add_func ("/sampler/draws", test_draws_follow_the_probabilities_and_the_seed);
   g_test_add_func ("/sampler/tiny-temperatures", test_tiny_temperatures);
