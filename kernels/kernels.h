@@ -332,7 +332,7 @@ typedef struct
    *              + 2^-20 |scale| * sum_d |q[d]| (|k[j][d]| + |mean[d]|)
    *   error <= (e^(2 m) (1 + 2^-6 + 2^-12) - 1) * max_j |v[j][d] - mean[d]|
    *              + 2^-8 max_j |v[j][d] - mean[d]| + (2^-20 + 2^-24 n_keys) max |v|,   m = max_j m_j
-   * with v[j][d] - mean[d] from any mean. All outputs of random values together are wrong by 0.3 to
+   * with v[j][d] - mean[d] from any mean. All outputs of random values together are wrong by 0.2 to
    * 0.8 %. With max, it is from ln 2 below the largest score to ln (the number of keys) above it, but
    * for m and 2^-6.
    */

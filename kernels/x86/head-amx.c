@@ -123,8 +123,9 @@ soften (Softening *softening)
   size_t i;
 
   for (; softening->at < QUERIES && softening->at < end; softening->at += 4) {
-    const float *scores = (*softening->scores)[softening->at / 16][0][softening->at % 16];
-    uint16_t *p = softening->p[0][softening->at];
+    const float *scores =
+        (*softening->scores)[softening->at / AMX_ROWS][0][softening->at % AMX_ROWS];
+    uint16_t *p = softening->p[softening->at / AMX_ROWS][softening->at % AMX_ROWS];
     float *sums = softening->sums[softening->at];
 
     VLM_UNROLL
