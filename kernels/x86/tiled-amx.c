@@ -307,45 +307,57 @@ typedef struct
   const float *bias; /* or NULL */
 } Product;
 
-#define ON_BLOCK(operation, y, ldy)                                                                \
-  operation (0, y, 0, ldy);                                                                        \
-  operation (1, y, AMX_ROW_BYTES, ldy);                                                            \
-  operation (2, (y) + AMX_ROWS * (ldy), 0, ldy);                                                   \
-  operation (3, (y) + AMX_ROWS * (ldy), AMX_ROW_BYTES, ldy);
+/* Where sums of 32 rows and 32 columns belong. */
+typedef struct
+{
+  uint8_t *y;
+  size_t ldy; /* bytes */
+} Sums;
+
+#define ON_SUMS(i, operation, sums)                                                                \
+  operation (i, (sums).y + (i) / 2 * AMX_ROWS * (sums).ldy, (i) % 2 * AMX_ROW_BYTES, (sums).ldy);
+
+/* A store waits for the products that it stores, and all tiles wait for the store: sums leave once
+ * there are products after them, right before their tile takes others. */
+#define BEGIN(i)                                                                                   \
+  ON_SUMS (i, AMX_STORE, done)                                                                     \
+  ON_SUMS (i, AMX_LOAD, from)
+
+#define GO_ON(i)
+
+#define PRODUCTS(s, BEGIN)                                                                         \
+  AMX_LOAD (4, rows + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                      \
+  AMX_LOAD (6, columns[s][0], 0, AMX_ROW_BYTES);                                                   \
+  BEGIN (0)                                                                                        \
+  AMX_MULTIPLY_BF16 (0, 4, 6);                                                                     \
+  AMX_LOAD (7, columns[s][1], 0, AMX_ROW_BYTES);                                                   \
+  BEGIN (1)                                                                                        \
+  AMX_MULTIPLY_BF16 (1, 4, 7);                                                                     \
+  AMX_LOAD (5, below + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                     \
+  BEGIN (2)                                                                                        \
+  AMX_MULTIPLY_BF16 (2, 5, 6);                                                                     \
+  BEGIN (3)                                                                                        \
+  AMX_MULTIPLY_BF16 (3, 5, 7);
 
 /*
- * Adds the products of 32 rows and 32 columns, to zeros if this is the first piece. Between them,
- * some of the next piece are made ready, since tiles and vectors are computed by different units.
+ * Adds the products of 32 rows and 32 columns to what is at from, and leaves the sums in tiles; those
+ * of before go to done. Between products, some of the next piece are made ready, since tiles and
+ * vectors are computed by different units.
  */
 vlm_always_inline void
-multiply_block (uint8_t *y, size_t ldy, const uint8_t *rows, size_t rows_bytes,
-    const Tile (*columns)[2], size_t n_steps, int is_first, Filler *filler, size_t n_units,
-    int has_nibbles, Kind kind)
+multiply_block (Sums done, Sums from, const uint8_t *rows, size_t rows_bytes,
+    const Tile (*columns)[2], size_t n_steps, Filler *filler, size_t n_units, int has_nibbles,
+    Kind kind)
 {
-  static const uint8_t zeros[AMX_ROW_BYTES] __attribute__ ((aligned (64)));
   const uint8_t *below = rows + rows_bytes;
   size_t s;
 
-  if (is_first) {
-    AMX_LOAD (0, zeros, 0, 0);
-    AMX_LOAD (1, zeros, 0, 0);
-    AMX_LOAD (2, zeros, 0, 0);
-    AMX_LOAD (3, zeros, 0, 0);
-  } else {
-    ON_BLOCK (AMX_LOAD, y, ldy)
-  }
-  for (s = 0; s < n_steps; s++) {
-    AMX_LOAD (4, rows + s * AMX_TILE_BYTES, 0, AMX_ROW_BYTES);
-    AMX_LOAD (6, columns[s][0], 0, AMX_ROW_BYTES);
-    AMX_MULTIPLY_BF16 (0, 4, 6);
-    AMX_LOAD (7, columns[s][1], 0, AMX_ROW_BYTES);
-    AMX_MULTIPLY_BF16 (1, 4, 7);
-    AMX_LOAD (5, below + s * AMX_TILE_BYTES, 0, AMX_ROW_BYTES);
-    AMX_MULTIPLY_BF16 (2, 5, 6);
-    AMX_MULTIPLY_BF16 (3, 5, 7);
+  PRODUCTS (0, BEGIN)
+  fill_units (filler, n_units, has_nibbles, kind);
+  for (s = 1; s < n_steps; s++) {
+    PRODUCTS (s, GO_ON)
     fill_units (filler, n_units, has_nibbles, kind);
   }
-  ON_BLOCK (AMX_STORE, y, ldy)
 }
 
 /* Adds the bias to 32 rows. */
@@ -365,9 +377,10 @@ end_block (const Product *p, float *y)
 
 /* Multiplies all rows with a piece of a panel, and makes the next one ready meanwhile. */
 vlm_always_inline void
-multiply_piece (const Product *p, const Piece *piece, size_t at, size_t panel, Filler *filler,
-    int has_nibbles, Kind kind)
+multiply_piece (const Product *p, Sums *done, const Piece *piece, size_t at, size_t panel,
+    Filler *filler, int has_nibbles, Kind kind)
 {
+  static const uint8_t zeros[2 * AMX_ROW_BYTES] __attribute__ ((aligned (64)));
   const uint8_t *rows = (const uint8_t *) p->x->data + place_of (p->x, p->first, at);
   const size_t rows_bytes = piece->n_steps * AMX_TILE_BYTES;
   const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
@@ -378,10 +391,15 @@ multiply_piece (const Product *p, const Piece *piece, size_t at, size_t panel, F
   for (pair = 0; pair < N_TILES / 2; pair++) {
     float *y = p->y + panel * INT_PANEL + pair * 2 * AMX_COLUMNS;
 
-    for (i = 0; i < p->m; i += BLOCK_ROWS)
-      multiply_block ((uint8_t *) (y + i * p->ldy), p->ldy * sizeof (float),
-          rows + i / AMX_ROWS * rows_bytes, rows_bytes, piece->tiles[pair], piece->n_steps, at == 0,
-          filler, n_units, has_nibbles, kind);
+    for (i = 0; i < p->m; i += BLOCK_ROWS) {
+      const Sums sums = { (uint8_t *) (y + i * p->ldy), p->ldy * sizeof (float) };
+      /* What is read only. */
+      const Sums none = { (uint8_t *) zeros, 0 };
+
+      multiply_block (*done, at == 0 ? none : sums, rows + i / AMX_ROWS * rows_bytes, rows_bytes,
+          piece->tiles[pair], piece->n_steps, filler, n_units, has_nibbles, kind);
+      *done = sums;
+    }
   }
 }
 
@@ -392,6 +410,8 @@ multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind
   const size_t n_panels = (p->n + INT_PANEL - 1) / INT_PANEL;
   const size_t n_pieces = n_panels * ((p->x->k + INT_PIECE - 1) / INT_PIECE);
   Piece pieces[2];
+  uint8_t nothing[4 * AMX_TILE_BYTES];
+  Sums done = { nothing, 2 * AMX_ROW_BYTES };
   size_t i;
 
   start_filling (filler, &pieces[0], &panels[0]);
@@ -399,9 +419,13 @@ multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind
   for (i = 0; i < n_pieces; i++) {
     if (i + 1 < n_pieces)
       start_filling (filler, &pieces[(i + 1) % 2], &panels[(i + 1) % n_panels]);
-    multiply_piece (
-        p, &pieces[i % 2], i / n_panels * INT_PIECE, i % n_panels, filler, has_nibbles, kind);
+    multiply_piece (p, &done, &pieces[i % 2], i / n_panels * INT_PIECE, i % n_panels, filler,
+        has_nibbles, kind);
   }
+  ON_SUMS (0, AMX_STORE, done)
+  ON_SUMS (1, AMX_STORE, done)
+  ON_SUMS (2, AMX_STORE, done)
+  ON_SUMS (3, AMX_STORE, done)
   for (i = 0; p->bias != NULL && i < p->m; i += BLOCK_ROWS)
     end_block (p, p->y + i * p->ldy);
 }
