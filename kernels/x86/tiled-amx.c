@@ -326,14 +326,14 @@ typedef struct
 #define GO_ON(i)
 
 #define PRODUCTS(s, BEGIN)                                                                         \
-  AMX_LOAD (4, rows + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                      \
+  AMX_LOAD_ONCE (4, rows + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                 \
   AMX_LOAD (6, columns[s][0], 0, AMX_ROW_BYTES);                                                   \
   BEGIN (0)                                                                                        \
   AMX_MULTIPLY_BF16 (0, 4, 6);                                                                     \
   AMX_LOAD (7, columns[s][1], 0, AMX_ROW_BYTES);                                                   \
   BEGIN (1)                                                                                        \
   AMX_MULTIPLY_BF16 (1, 4, 7);                                                                     \
-  AMX_LOAD (5, below + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                     \
+  AMX_LOAD_ONCE (5, below + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                \
   BEGIN (2)                                                                                        \
   AMX_MULTIPLY_BF16 (2, 5, 6);                                                                     \
   BEGIN (3)                                                                                        \
