@@ -12,7 +12,7 @@
 #include "tiled-amx.h"
 
 /* What a reader gives at a time. */
-#define INT_PIECE 256
+#define INT_PIECE 384
 
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
@@ -23,7 +23,7 @@
 /* Values of k in one tile. */
 #define STEP VLM_TILED_STEP
 
-/* Steps of a piece: two tiles of columns take 16 KiB. */
+/* Steps of a piece: two tiles of columns take 24 KiB. */
 #define PIECE_STEPS (INT_PIECE / STEP)
 
 #define N_TILES (INT_PANEL / AMX_COLUMNS)
