@@ -43,7 +43,7 @@
 #define VLM_TILED_STEP 32
 
 /* Panels that may be multiplied in one call. */
-#define VLM_TILED_PANELS 4
+#define VLM_TILED_PANELS 2
 
 /* The length of a row of k values in steps. */
 static inline size_t
@@ -252,33 +252,31 @@ typedef struct
   void (*matmul_int) (float *y, size_t ldy, const VlmActivations *x, size_t m,
       const VlmIntFormat *format, const void *w, size_t n, const float *bias);
 
-  /* Rows of activations that are best multiplied with a panel in one call: as many as have
-   * int_block_bytes values, and at most int_block_rows. */
-  size_t int_block_bytes, int_block_rows;
-
   /* Private to kernels/: the tile order of a panel, see pack.c. */
   size_t int_inner;
   uint8_t int_flip;
 
   /*
-   * Products of many rows with integer weights that have scales of groups, in bfloat16: sums are
-   * floats, which no scale interrupts. All three entries are NULL on levels where that is not
-   * faster than matmul_int.
+   * Products of many rows with integer weights in bfloat16: sums are floats, which no scale
+   * interrupts. All three entries are NULL on levels where that is not faster than matmul_int.
    *
    * tile_row puts values first .. first + n - 1 of row i where they belong, each rounded to the
    * nearest bfloat16. first is a multiple of VLM_TILED_STEP, and so is n unless the row ends with
    * it. All rows together have tiled_bytes (m, k) bytes, in the level's own order.
    *
    * matmul_tiled multiplies rows first .. first + m - 1 of x with panels as matmul_int takes them,
-   * panel_bytes apart, of any format but VLM_SCALE_ROW:
+   * panel_bytes apart:
    *   y[i][j] = sum_l x[first + i][l] w[j][l]  (+ bias[j]),   j < n <= VLM_TILED_PANELS * int_panel
-   * Weights are rounded to the nearest bfloat16. first is a multiple of VLM_TILED_ROWS. y has
-   * room for m rounded up to VLM_TILED_ROWS rows, and for whole panels of columns: what is beyond m
-   * and n may be anything afterwards. bias may be NULL. k is not zero, and scales are
-   * below 2^119. Values of x, products and sums below 2^-126 may count as zero.
+   * Weights with VLM_SCALE_ROW are exact, and their scale comes in at the end; others are rounded to
+   * the nearest bfloat16. first is a multiple of VLM_TILED_ROWS. y has room for m rounded up to
+   * VLM_TILED_ROWS rows, and for whole panels of columns: what is beyond m and n may be anything
+   * afterwards. bias may be NULL. k is not zero, and scales are below 2^119. Values of x, products
+   * and sums below 2^-126 may count as zero, where products of VLM_SCALE_ROW are 2^-8 of what they
+   * are with a scale of one.
    *
-   * Error: <= (2^-7 + k * 2^-22) * (|bias| + sum_l |x| (|q * scale| + |min|)) + k * 2^-125, and
-   * what values of x below 2^-126 would have given
+   * Error: <= (2^-7 + k * 2^-22) * (|bias| + sum_l |x| (|q * scale| + |min|))
+   *          + k * 2^-125 * (1 + 2^8 * the row's scale), and what values of x below 2^-126 would have
+   *          given
    */
   size_t (*tiled_bytes) (size_t m, size_t k);
   void (*tile_row) (const VlmTiledRows *rows, size_t i, size_t first, const float *x, size_t n);
@@ -406,7 +404,7 @@ typedef enum
   VLM_CPU_AVXVNNI,
   VLM_CPU_AVX512, /* F, BW, DQ, VL */
   VLM_CPU_AVX512VNNI,
-  VLM_CPU_AMX, /* tiles of 8-bit integers and of bfloat16, on top of avx512vnni */
+  VLM_CPU_AMX, /* tiles of bfloat16, on top of avx512vnni */
   VLM_CPU_NEON,
   VLM_CPU_DOTPROD,
   VLM_CPU_I8MM,

@@ -76,37 +76,19 @@ DEFINE_RUN (run_pairs_256, "avx2", CLEAR_256, PAIRS_256, 32)
 DEFINE_RUN (run_pairs_128, "sse2", CLEAR_128, PAIRS_128, 8)
 
 #ifdef VLM_KERNELS_AMX
-/* Sums in four tiles: one product takes 16 cycles. */
-__attribute__ ((target ("amx-tile,amx-int8"))) static double
+/* Sums in four tiles: one product takes 16 cycles. Factors are zeros: others use more power, for
+ * which some processors lower their clock. */
+__attribute__ ((target ("amx-tile,amx-bf16"))) static double
 run_tiles (size_t rounds)
 {
   size_t i;
 
-  amx_configure (AMX_ROW_BYTES);
+  amx_configure ();
   for (i = 0; i < rounds; i++) {
     AMX_MULTIPLY (0, 6, 7);
     AMX_MULTIPLY (1, 6, 7);
     AMX_MULTIPLY (2, 6, 7);
     AMX_MULTIPLY (3, 6, 7);
-  }
-  AMX_RELEASE ();
-
-  return 4.0 * 2 * AMX_ROWS * AMX_COLUMNS * AMX_ROW_BYTES * (double) rounds;
-}
-
-/* The same of bfloat16, half as many. Here as there factors are zeros: others use more power, for
- * which some processors lower their clock. */
-__attribute__ ((target ("amx-tile,amx-bf16"))) static double
-run_tiles_bf16 (size_t rounds)
-{
-  size_t i;
-
-  amx_configure (AMX_ROW_BYTES);
-  for (i = 0; i < rounds; i++) {
-    AMX_MULTIPLY_BF16 (0, 6, 7);
-    AMX_MULTIPLY_BF16 (1, 6, 7);
-    AMX_MULTIPLY_BF16 (2, 6, 7);
-    AMX_MULTIPLY_BF16 (3, 6, 7);
   }
   AMX_RELEASE ();
 
@@ -195,10 +177,7 @@ bench_peak_integers (VlmCpuLevel level)
 {
   switch (level) {
 #if defined(__x86_64__)
-#ifdef VLM_KERNELS_AMX
     case VLM_CPU_AMX:
-      return run_tiles;
-#endif
     case VLM_CPU_AVX512VNNI:
       return run_dot_512;
     case VLM_CPU_AVX512:
@@ -224,12 +203,12 @@ bench_peak_integers (VlmCpuLevel level)
 }
 
 BenchPeak
-bench_peak_tiled (VlmCpuLevel level)
+bench_peak_batches (VlmCpuLevel level)
 {
 #ifdef VLM_KERNELS_AMX
   if (level == VLM_CPU_AMX)
-    return run_tiles_bf16;
+    return run_tiles;
 #endif
 
-  return bench_peak_floats (level);
+  return bench_peak_integers (level);
 }

@@ -16,7 +16,7 @@ typedef double (*BenchPeak) (size_t rounds);
 BenchPeak bench_peak_floats (VlmCpuLevel level);
 BenchPeak bench_peak_integers (VlmCpuLevel level);
 
-/* The same of bfloat16 in tiles; of floats on levels without. */
-BenchPeak bench_peak_tiled (VlmCpuLevel level);
+/* What many rows are multiplied with by integer weights: tiles of bfloat16, or integers. */
+BenchPeak bench_peak_batches (VlmCpuLevel level);
 
 #endif

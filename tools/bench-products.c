@@ -407,12 +407,14 @@ bench_product (
   if (p.type >= TYPE_INT) {
     p.format = &int_formats[format].format;
     p.peak =
-        type == TYPE_INT ? bench_peak_integers (level->level) : bench_peak_tiled (level->level);
+        type == TYPE_INT ? bench_peak_integers (level->level) : bench_peak_batches (level->level);
     p.panel = kernels->int_panel;
     p.panel_bytes = vlm_int_panel_bytes (kernels, p.format, k);
     group = int_formats[format].group;
     result.kernel = type == TYPE_INT ? "matmul_int" : "matmul_tiled";
     result.format = int_formats[format].name;
+    if (type == TYPE_TILED && p.format->scale == VLM_SCALE_ROW)
+      result.format = "8 bits, row";
   } else {
     p.peak = bench_peak_floats (level->level);
     p.panel = kernels->panel;
@@ -446,14 +448,15 @@ bench_shapes (const Bench *bench, const BenchLevel *level, gint type, guint form
     bench_product (bench, level, type, format, 8, 1024, 0);
 }
 
-/* The weights of a text model that have scales of groups, and the tokens of an image. */
+/* The tokens of an image in a text model, and rows of the tower beside them; groups of activations,
+ * which some formats differ in only, make no difference. */
 static void
 bench_tiled (const Bench *bench, const BenchLevel *level)
 {
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (int_formats); i++) {
-    if (int_formats[i].format.scale != VLM_SCALE_ROW)
+    if (i == 0 || int_formats[i].format.scale != VLM_SCALE_ROW)
       bench_product (bench, level, TYPE_TILED, i, bench->quick ? VLM_TILED_ROWS : 288, 1024,
           bench->quick ? 1024 : 3072);
   }

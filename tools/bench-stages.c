@@ -29,7 +29,9 @@ bench_stage_name (BenchStage stage)
 const gchar *
 bench_peak_kind (const BenchStagesResult *result)
 {
-  return result->model.info.fast ? "int8" : "float32";
+  if (!result->model.info.fast)
+    return "float32";
+  return result->level == VLM_CPU_AMX ? "bfloat16" : "int8";
 }
 
 gboolean
@@ -116,7 +118,7 @@ run_all (Bench *bench, GError **error)
     return FALSE;
   kept->level = (VlmCpuLevel) vlm_cpu_level_from_name (model->info.level);
   bench->peak =
-      model->info.fast ? bench_peak_integers (kept->level) : bench_peak_floats (kept->level);
+      model->info.fast ? bench_peak_batches (kept->level) : bench_peak_floats (kept->level);
   ok = run_once (bench, -1, error);
   /* The memory that is read for comparison is none of the model's. */
   kept->peak_bytes = peak_bytes ();

@@ -19,8 +19,7 @@ static inline gboolean
 vlm_matrix_part_is_tiled (
     const VlmMatrixPart *part, const VlmKernels *kernels, const VlmInputs *inputs)
 {
-  return inputs->many && kernels->matmul_tiled != NULL && part->dtype == VLM_DTYPE_QUANTISED
-      && part->format.scale != VLM_SCALE_ROW;
+  return inputs->many && kernels->matmul_tiled != NULL && part->dtype == VLM_DTYPE_QUANTISED;
 }
 
 /*

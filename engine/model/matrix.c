@@ -8,13 +8,16 @@
 /* Bytes of the rows of x that one job takes: with a panel they should stay in a core's second-level
  * cache. */
 #define X_BLOCK_BYTES (192 * 1024)
+#define X_BLOCK_BYTES_ROUNDED (384 * 1024)
 #define X_BLOCK_MIN 24
 #define X_BLOCK_MAX 192
+#define X_BLOCK_MAX_ROUNDED 288
 #define X_BLOCK_STEP 12 /* whole register tiles of the common kernels */
 #define X_BLOCK_STEP_ROUNDED 16
 
 /* The same of rows in tiles. */
 #define TILED_BLOCK_BYTES (1536 * 1024)
+#define TILED_BLOCK_MAX 512
 
 /* Jobs are cut so that each has at least this much to do, or forking costs more than it gives. */
 #define JOB_MULTIPLY_ADDS (2 * 1024 * 1024)
@@ -154,9 +157,9 @@ vlm_product_choose_x_block (const VlmProduct *p, const VlmMatrixPart *part)
 
   if (vlm_matrix_part_is_tiled (part, kernels, p->inputs)) {
     step = VLM_TILED_ROWS;
-    most = CLAMP (TILED_BLOCK_BYTES / (cols * 2), step, kernels->int_block_rows);
+    most = CLAMP (TILED_BLOCK_BYTES / (cols * 2), step, TILED_BLOCK_MAX);
   } else if (part->dtype == VLM_DTYPE_QUANTISED) {
-    most = CLAMP (kernels->int_block_bytes / cols, X_BLOCK_MIN, kernels->int_block_rows);
+    most = CLAMP (X_BLOCK_BYTES_ROUNDED / cols, X_BLOCK_MIN, X_BLOCK_MAX_ROUNDED);
   } else {
     most = CLAMP (X_BLOCK_BYTES / (cols * sizeof (gfloat)), X_BLOCK_MIN, X_BLOCK_MAX);
   }

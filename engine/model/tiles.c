@@ -7,7 +7,7 @@
 #include "matrix-private.h"
 
 /* Floats of a tile: with its rows of x and a panel it should stay in a core's second-level cache. */
-#define TILE_FLOATS (512 * 128)
+#define TILE_FLOATS (512 * 144)
 
 /* Columns of a segment that are taken together at most, unless they are all taken. */
 #define MAX_UNIT 256

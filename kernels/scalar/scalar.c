@@ -12,8 +12,6 @@ vlm_kernels_fill_scalar (VlmKernels *kernels)
   kernels->matmul_bf16 = vlm_scalar_matmul_bf16;
   kernels->quantise_i8 = vlm_scalar_quantise_i8;
   kernels->int_panel = VLM_SCALAR_INT_PANEL;
-  kernels->int_block_bytes = 384 * 1024;
-  kernels->int_block_rows = 288;
   kernels->int_inner = 0;
   kernels->int_flip = 0;
   kernels->matmul_int = vlm_scalar_matmul_int;

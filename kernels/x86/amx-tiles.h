@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The tile registers of AMX: eight of up to 16 rows of 64 bytes, and the instruction that adds to
- * one the product of two others, of bytes:
- *   sums[r][c] += sum_l a[r][l] b[l / 4][4 c + l % 4],   l < VALUES
- * which is how values lie in a panel with an inner of 4.
+ * The tile registers of AMX: eight of 16 rows of 64 bytes, and the instruction that adds to one the
+ * product of two others.
  *
  * Not the intrinsics: those of gcc 12 tell the compiler neither that a configuration is read as a
  * whole nor that a load reads memory, so that stores before them get lost. Numbers of tiles are
@@ -24,10 +22,6 @@
 #define AMX_ROW_BYTES 64
 #define AMX_TILE_BYTES (AMX_ROWS * AMX_ROW_BYTES)
 
-/* Steps of activations that are in registers at once, in tiles 0 .. 3. Sums are in 4 and 5, weights
- * in 6 and 7. */
-#define AMX_STEPS 4
-
 /* As the processor reads it. */
 typedef struct
 {
@@ -38,19 +32,16 @@ typedef struct
 
 #define AMX_CONFIGURE(config) __asm__ volatile("ldtilecfg %0" : : "m"(*(config)) : "memory")
 
-/*
- * Tiles for steps of step bytes, a multiple of 4 and at most AMX_ROW_BYTES: activations have rows of so
- * many bytes and weights so many rows; all else is as large as can be. Clears all tiles.
- */
+/* All tiles are as large as can be. Clears them. */
 vlm_always_inline void
-amx_configure (size_t step)
+amx_configure (void)
 {
   AmxConfig config = { .palette = 1 };
   int tile;
 
   for (tile = 0; tile < 8; tile++) {
-    config.row_bytes[tile] = tile < AMX_STEPS ? (uint16_t) step : AMX_ROW_BYTES;
-    config.rows[tile] = tile < 6 ? AMX_ROWS : (uint8_t) (step / 4);
+    config.row_bytes[tile] = AMX_ROW_BYTES;
+    config.rows[tile] = AMX_ROWS;
   }
   AMX_CONFIGURE (&config);
 }
@@ -79,20 +70,12 @@ amx_configure (size_t step)
                    : "r"(to), "r"((size_t) (stride)), "i"(offset)                                  \
                    : "memory")
 
-/* The same of bfloat16, which are pairs: sums[r][c] += sum_l a[r][l] b[l / 2][2 c + l % 2] */
-#define AMX_MULTIPLY_BF16(sums, a, b)                                                              \
-  __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
-
-/* Both factors have signs. */
-#define AMX_MULTIPLY(sums, a, b)                                                                   \
-  __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
-
 /*
- * The same of bfloat16 numbers, in sums of floats:
+ * Factors are bfloat16, sums floats:
  *   sums[r][c] += sum_l a[r][l] b[l / 2][2 c + l % 2],   l < 32
  * Subnormal numbers count as zero, what goes in and what comes out.
  */
-#define AMX_MULTIPLY_BF16(sums, a, b)                                                              \
+#define AMX_MULTIPLY(sums, a, b)                                                                   \
   __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
 
 #endif

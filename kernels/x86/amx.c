@@ -1,396 +1,506 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Integer products in tiles of 16 rows of activations by 16 columns of a panel, whose weights have 8
- * bits and a scale for each row.
- *
- * A piece of the panel is made ready once for a block of rows: values as bytes with a sign in the
- * order of tiles. Of 16 rows, four steps of activations stay in tile registers
- * while the columns pass by, 32 at a time. The sums of groups leave through buffers in the
- * first-level cache, and are converted, scaled and added up between the products of the next
- * columns. What does not pay, few rows or groups that do not fit, goes to the
- * level below, and so do weights with scales of groups (see tiled-amx.c).
+ * Products of many rows in tiles of bfloat16. A piece of a panel of integer weights is made bfloat16
+ * in the order of tiles, once for all rows, and stays in the first-level cache while 32 rows at a
+ * time pass by it: two tiles of rows by two of columns have their sums in tile registers. Between
+ * pieces sums lie in the output.
  */
 
 #include "avx512vnni.h"
 #include "amx-tiles.h"
 #include "head-amx.h"
-#include "tiled-amx.h"
+
+/* What a reader gives at a time. */
+#define INT_PIECE 384
 
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
 #include "kernels/simd/int-lanes.h"
-#include "kernels/panel.h"
-#include "kernels/simd/int-store.h"
+#include "kernels/simd/int-reader.h"
+#include "kernels/simd/rest.h"
 
-/* Of rows that fill no tile, so many are faster in registers. */
-#define MOST_REST 6
+/* Values of k in one tile. */
+#define STEP VLM_TILED_STEP
 
-/* Tiles of 16 rows that share a piece of the panel: their sums lie in the second-level cache. */
-#define BLOCK_TILES 32
+/* Steps of a piece: two tiles of columns take 24 KiB. */
+#define PIECE_STEPS (INT_PIECE / STEP)
 
 #define N_TILES (INT_PANEL / AMX_COLUMNS)
 
-/* Where something for step t is within 4096 bytes. A load waits for an earlier store that is not
- * yet in the cache and has the same address in these; so what is read in a step lies apart from
- * what the last two have stored. */
-#define WINDOW(t) ((size_t) ((t) + 1) % 4 * AMX_TILE_BYTES)
+/* Rows whose sums are in registers together. */
+#define BLOCK_ROWS (2 * AMX_ROWS)
 
-/* Integer sums of 16 rows by 16 columns, of each group of a piece. */
-typedef int32_t Dots[AMX_STEPS][AMX_ROWS][AMX_COLUMNS];
+/* Weights of one step and 16 columns: pairs of k by columns. */
+typedef uint8_t Tile[AMX_TILE_BYTES];
 
-/* 16 columns of a piece: tiles of values, that of step t at WINDOW (t). */
-typedef uint8_t Columns[AMX_STEPS * AMX_TILE_BYTES];
-
-/* What the parts of a product with a panel share. */
+/* Pairs of tiles of columns that are multiplied one after the other. */
 typedef struct
 {
-  Columns columns[N_TILES];
-  Dots dots[N_TILES];
-} Workshop;
+  Tile tiles[N_TILES / 2][PIECE_STEPS][2];
+  size_t n_steps;
+} __attribute__ ((aligned (64))) Piece;
 
-#define COLUMNS_AT(j, t) (offsetof (Workshop, columns) + (j) * sizeof (Columns) + WINDOW (t))
-#define DOTS_AT(j, g) (offsetof (Workshop, dots) + (j) * sizeof (Dots) + (g) *AMX_TILE_BYTES)
+/* ---- Rows ---------------------------------------------------------------------------------- */
 
-typedef struct Piece Piece;
-typedef struct Rows Rows;
-typedef void (*PieceFunc) (const Rows *rows, size_t n_tiles, const Piece *piece);
+static size_t
+n_steps_of (size_t k)
+{
+  return (k + STEP - 1) / STEP;
+}
+
+static size_t
+amx_tiled_bytes (size_t m, size_t k)
+{
+  return (m + BLOCK_ROWS - 1) / BLOCK_ROWS * 2 * n_steps_of (k) * AMX_TILE_BYTES;
+}
+
+/* Where value number l of row i is. Pieces follow one another, in which 16 rows by 16 rows do, and
+ * of these the steps. */
+static size_t
+place_of (const VlmTiledRows *rows, size_t i, size_t l)
+{
+  const size_t first = l / INT_PIECE * INT_PIECE, left = rows->k - first;
+  const size_t n_steps = n_steps_of (left < INT_PIECE ? left : INT_PIECE);
+  const size_t m = (rows->m + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+
+  return first / STEP * m * AMX_ROW_BYTES + i / AMX_ROWS * n_steps * AMX_TILE_BYTES
+      + (l - first) / STEP * AMX_TILE_BYTES + i % AMX_ROWS * AMX_ROW_BYTES;
+}
+
+vlm_always_inline void
+store_step (uint8_t *to, vf low, vf high)
+{
+  _mm512_storeu_si512 (to, (__m512i) _mm512_cvtne2ps_pbh (high, low));
+}
+
+static void
+amx_tile_row (const VlmTiledRows *rows, size_t i, size_t first, const float *x, size_t n)
+{
+  size_t l;
+
+  for (l = 0; l < n; l += STEP) {
+    uint8_t *to = (uint8_t *) rows->data + place_of (rows, i, first + l);
+
+    if (l + STEP <= n)
+      store_step (to, vf_load (x + l), vf_load (x + l + VF_LANES));
+    else
+      store_step (
+          to, load_rest (x, l, n), l + VF_LANES < n ? load_rest (x, l + VF_LANES, n) : vf_zero ());
+  }
+}
+
+/* ---- Weights ------------------------------------------------------------------------------- */
+
+/* Makes floats of byte number i of each word: (byte - bias) / 256, exactly. */
+vlm_always_inline vf
+byte_values (vi words, int i, vf bias)
+{
+  const vi one = vi_set1 (0x3f800000), mask = vi_set1 (0x7f8000);
+  vi shifted = i < 2 ? _mm512_slli_epi32 (words, (unsigned) (15 - 8 * i))
+                     : _mm512_srli_epi32 (words, (unsigned) (8 * i - 15));
+
+  return vf_sub ((vf) _mm512_ternarylogic_epi32 (shifted, mask, one, 0xea), bias);
+}
+
+/* How bytes of 16 columns become weights. */
+typedef struct
+{
+  vf bias, scale, min;
+} Columns;
+
+typedef enum
+{
+  UNSCALED, /* the scale comes in at the end */
+  SCALED,
+  WITH_MIN
+} Kind;
+
+/* The weights of byte number i, rounded to where the lower half may be cut off. */
+vlm_always_inline vi
+weights_of (vi words, int i, const Columns *columns, Kind kind)
+{
+  vf w = byte_values (words, i, columns->bias);
+
+  if (kind == UNSCALED)
+    return (vi) w;
+  w = kind == WITH_MIN ? vf_fma (w, columns->scale, columns->min) : vf_mul (w, columns->scale);
+  return _mm512_add_epi32 ((vi) w, vi_set1 (0x8000));
+}
+
+/* Two rows of a tile, of four values each of 16 columns. */
+vlm_always_inline void
+store_pairs (uint8_t *to, vi words, const Columns *columns, Kind kind)
+{
+  const vi high = vi_set1 ((int) 0xffff0000);
+  int i;
+
+  VLM_UNROLL
+  for (i = 0; i < 4; i += 2) {
+    vi even = _mm512_srli_epi32 (weights_of (words, i, columns, kind), 16);
+    vi odd = weights_of (words, i + 1, columns, kind);
+
+    vi_store (to + i / 2 * AMX_ROW_BYTES, _mm512_ternarylogic_epi32 (even, high, odd, 0xf8));
+  }
+}
+
+/* Values of a piece with the same scales. */
+typedef struct
+{
+  const uint8_t *from;
+  size_t at, n;
+} Run;
+
+/* A panel that is read piece by piece. */
+typedef struct
+{
+  IntReader reader;
+  const float *row_scales; /* which come in at the end; or NULL */
+  IntRoom room;            /* scales[i] are those of run i */
+  Run runs[INT_PIECE / VLM_K_STEP];
+  size_t n_runs;
+} Panel;
+
+/* A piece that is made ready bit by bit. */
+typedef struct
+{
+  const Panel *panel;
+  Piece *piece;
+  int has_nibbles;
+  float bias;
+
+  /* What comes next, and how much it still is. */
+  size_t run, tile, at, n_left;
+} Filler;
+
+/* Values that a call of fill_unit () makes ready, of 16 columns. */
+#define UNIT VLM_K_STEP
+
+/* A word holds four values of a column; of 16 columns they are two rows of a tile. */
+vlm_always_inline uint8_t *
+quad_at (Piece *piece, size_t l, size_t tile)
+{
+  return piece->tiles[tile / 2][l / STEP][tile % 2] + l % STEP / 4 * 2 * AMX_ROW_BYTES;
+}
+
+/* Zeros up to the end of the last step. */
+static void
+fill_rest (Piece *piece, size_t at)
+{
+  size_t tile, l;
+
+  for (tile = 0; tile < N_TILES; tile++) {
+    for (l = at; l % STEP != 0; l += 4) {
+      vi_store (quad_at (piece, l, tile), vi_set1 (0));
+      vi_store (quad_at (piece, l, tile) + AMX_ROW_BYTES, vi_set1 (0));
+    }
+  }
+}
+
+/* A run that goes on from the last one of a piece is the first of the next. */
+static void
+copy_scales (Panel *panel)
+{
+  const size_t last = panel->n_runs - 1;
+
+  if (last == 0)
+    return;
+  memcpy (panel->room.scales[0], panel->room.scales[last], sizeof (IntRow));
+  memcpy (panel->room.mins[0], panel->room.mins[last], sizeof (IntRow));
+}
+
+/* Finds the runs of the next len values. */
+static void
+find_runs (Panel *panel, size_t len)
+{
+  IntReader *reader = &panel->reader;
+  size_t g = 0, at, n;
+
+  for (at = 0; at < len; at += n, g++) {
+    Run *run = &panel->runs[g];
+
+    if (reader->at == reader->run_at + reader->run_len)
+      int_enter_run (reader, g);
+    else
+      copy_scales (panel);
+    n = reader->run_at + reader->run_len - reader->at;
+    n = n < len - at ? n : len - at;
+    run->at = at;
+    run->n = n;
+    if (reader->format->bits == 4) {
+      run->from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
+      reader->at += n;
+    } else {
+      run->from = int_widen_values (reader, panel->room.w + at * INT_PANEL, n);
+    }
+  }
+  panel->n_runs = g;
+}
+
+/* Begins with the next values of a panel. */
+static void
+start_filling (Filler *filler, Piece *piece, Panel *panel)
+{
+  const size_t left = panel->reader.k - panel->reader.at, len = left < INT_PIECE ? left : INT_PIECE;
+
+  filler->panel = panel;
+  filler->piece = piece;
+  filler->run = filler->tile = filler->at = 0;
+  filler->n_left = N_TILES * len / UNIT;
+  piece->n_steps = n_steps_of (len);
+  fill_rest (piece, len);
+  find_runs (panel, len);
+}
+
+/* The next unit, of which there is one. */
+vlm_always_inline void
+fill_unit (Filler *filler, int has_nibbles, Kind kind)
+{
+  const Panel *panel = filler->panel;
+  const Run *run = &panel->runs[filler->run];
+  const size_t tile = filler->tile, at = filler->at;
+  const float *scales = panel->room.scales[filler->run] + tile * VF_LANES;
+  const float *mins = panel->room.mins[filler->run] + tile * VF_LANES;
+  const Columns columns = { vf_set1 (filler->bias),
+    kind == UNSCALED ? vf_zero () : vf_mul (vf_load (scales), vf_set1 (256)),
+    kind == WITH_MIN ? vf_load (mins) : vf_zero () };
+  const size_t step = has_nibbles ? 8 : 4;
+  const uint8_t *from = run->from + at / step * INT_LANE_BYTES + tile * sizeof (vi);
+  uint8_t *to = quad_at (filler->piece, run->at + at, tile);
+  size_t l;
+
+  VLM_UNROLL
+  for (l = 0; l < UNIT; l += step) {
+    const uint8_t *next = from + l / step * INT_LANE_BYTES;
+    const vi words = vi_load (next);
+
+    VLM_STREAM (next + VLM_STREAM_BYTES);
+    if (has_nibbles) {
+      store_pairs (to + l / 2 * AMX_ROW_BYTES, vi_low_nibbles (words), &columns, kind);
+      store_pairs (to + (l + 4) / 2 * AMX_ROW_BYTES, vi_high_nibbles (words), &columns, kind);
+    } else {
+      store_pairs (to + l / 2 * AMX_ROW_BYTES, words, &columns, kind);
+    }
+  }
+
+  filler->n_left--;
+  filler->at += UNIT;
+  if (filler->at == run->n) {
+    filler->at = 0;
+    filler->tile = (tile + 1) % N_TILES;
+    filler->run += filler->tile == 0;
+  }
+}
+
+vlm_always_inline void
+fill_units (Filler *filler, size_t n, int has_nibbles, Kind kind)
+{
+  for (; n > 0 && filler->n_left > 0; n--)
+    fill_unit (filler, has_nibbles, kind);
+}
+
+/* ---- Products ------------------------------------------------------------------------------ */
 
 /* A product with one panel. */
 typedef struct
 {
-  const VlmActivations *x;
-  const VlmIntFormat *format;
-  const void *w;
-  size_t step;
-  PieceFunc func;
   float *y;
-  size_t ldy, n;
-  const float *bias;
+  size_t ldy;
+  const VlmTiledRows *x;
+  size_t first; /* row of x */
+  size_t m, n;
+  const float *bias; /* or NULL */
 } Product;
 
-/* A piece of the panel. */
-struct Piece
-{
-  const Product *product;
-  Workshop *workshop;
-  size_t step; /* values of one */
-  size_t len;  /* of all; the last step may be shorter, or missing */
-  /* Whether sums begin with it, and are complete after it. */
-  int is_first, is_last;
-};
-
-/* 16 rows of activations at the beginning of a piece. */
-struct Rows
-{
-  IntRow *sums;
-  const int8_t *q;
-  size_t ldq;
-  const float *x_scale; /* ldg apart */
-  size_t ldg;
-  float *y;
-};
-
-/* The scales of 16 rows; zeros where there are no more groups. */
-typedef float Scales[AMX_ROWS][AMX_STEPS];
-
-/* n_groups are there, of as many as a piece has. */
-vlm_always_inline void
-take_scales (Scales scales, const Rows *rows, size_t n_groups, size_t most)
-{
-  size_t r, g;
-
-  for (r = 0; r < AMX_ROWS; r++) {
-    VLM_UNROLL
-    for (g = 0; g < most; g++)
-      scales[r][g] = g < n_groups ? rows->x_scale[r * rows->ldg + g] : 0;
-  }
-}
-
-/* 16 rows by a pair of columns, whose groups are to be added to the sums. */
+/* Where sums of 32 rows and 32 columns belong. */
 typedef struct
 {
-  const Rows *rows;
-  const float (*scales)[AMX_STEPS];
-  const int32_t (*dots)[AMX_STEPS][AMX_ROWS][AMX_COLUMNS]; /* of both columns */
-  size_t column;
-  __mmask16 has_sums; /* all lanes, or none: sums begin with zeros */
-} Ending;
+  uint8_t *y;
+  size_t ldy; /* bytes */
+} Sums;
 
-vlm_always_inline Ending
-start_ending (const Piece *piece, const Rows *rows, const Scales scales, size_t pair)
+#define ON_SUMS(i, operation, sums)                                                                \
+  operation (i, (sums).y + (i) / 2 * AMX_ROWS * (sums).ldy, (i) % 2 * AMX_ROW_BYTES, (sums).ldy);
+
+/* A store waits for the products that it stores, and all tiles wait for the store: sums leave once
+ * there are products after them, right before their tile takes others. */
+#define BEGIN(i)                                                                                   \
+  ON_SUMS (i, AMX_STORE, done)                                                                     \
+  ON_SUMS (i, AMX_LOAD, from)
+
+#define GO_ON(i)
+
+#define PRODUCTS(s, BEGIN)                                                                         \
+  AMX_LOAD_ONCE (4, rows + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                 \
+  AMX_LOAD (6, columns[s][0], 0, AMX_ROW_BYTES);                                                   \
+  BEGIN (0)                                                                                        \
+  AMX_MULTIPLY (0, 4, 6);                                                                          \
+  AMX_LOAD (7, columns[s][1], 0, AMX_ROW_BYTES);                                                   \
+  BEGIN (1)                                                                                        \
+  AMX_MULTIPLY (1, 4, 7);                                                                          \
+  AMX_LOAD_ONCE (5, below + (s) *AMX_TILE_BYTES, 0, AMX_ROW_BYTES);                                \
+  BEGIN (2)                                                                                        \
+  AMX_MULTIPLY (2, 5, 6);                                                                          \
+  BEGIN (3)                                                                                        \
+  AMX_MULTIPLY (3, 5, 7);
+
+/*
+ * Adds the products of 32 rows and 32 columns to what is at from, and leaves the sums in tiles; those
+ * of before go to done. Between products, some of the next piece are made ready, since tiles and
+ * vectors are computed by different units.
+ */
+vlm_always_inline void
+multiply_block (Sums done, Sums from, const uint8_t *rows, size_t rows_bytes,
+    const Tile (*columns)[2], size_t n_steps, Filler *filler, size_t n_units, int has_nibbles,
+    Kind kind)
 {
-  return (Ending){ rows, scales, piece->workshop->dots + 2 * pair, pair * 2 * AMX_COLUMNS,
-    piece->is_first ? 0 : 0xffff };
+  const uint8_t *below = rows + rows_bytes;
+  size_t s;
+
+  PRODUCTS (0, BEGIN)
+  fill_units (filler, n_units, has_nibbles, kind);
+  for (s = 1; s < n_steps; s++) {
+    PRODUCTS (s, GO_ON)
+    fill_units (filler, n_units, has_nibbles, kind);
+  }
 }
 
-vlm_inline_unless_checked void
-end_row (const Ending *ending, size_t r, size_t n_groups)
+/* The scales of the rows of weights and the bias, for all rows and one panel. */
+static void
+end_panel (const Product *p, const Panel *panel, size_t first_column)
 {
-  float *out = ending->rows->sums[r] + ending->column;
-  vf sums[2] = { _mm512_maskz_loadu_ps (ending->has_sums, out),
-    _mm512_maskz_loadu_ps (ending->has_sums, out + VF_LANES) };
-  size_t g, v;
+  const size_t n = p->n - first_column < INT_PANEL ? p->n - first_column : INT_PANEL;
+  const float *bias = p->bias != NULL ? p->bias + first_column : NULL;
+  float *y = p->y + first_column;
+  size_t i, j;
 
-  VLM_UNROLL
-  for (g = 0; g < n_groups; g++) {
-    vf scale = vf_set1 (ending->scales[r][g]);
+  if (bias == NULL && panel->row_scales == NULL)
+    return;
+  for (i = 0; i < p->m; i++, y += p->ldy) {
+    for (j = 0; j < n; j += VF_LANES) {
+      vf sum = vf_load (y + j);
 
-    VLM_UNROLL
-    for (v = 0; v < 2; v++) {
-      vf dot = vi_to_vf (vi_load ((const uint8_t *) ending->dots[v][g][r]));
-
-      sums[v] = vf_fma (dot, scale, sums[v]);
+      if (panel->row_scales != NULL)
+        sum = vf_mul (sum, vf_mul (vf_load (panel->row_scales + j), vf_set1 (256)));
+      if (bias != NULL)
+        sum = vf_add (sum, load_rest (bias, j, n));
+      vf_store (y + j, sum);
     }
   }
-  vf_store (out, sums[0]);
-  vf_store (out + VF_LANES, sums[1]);
 }
 
-/* Sums begin with zeros that are loaded, since a product waits 50 cycles for a tile that tilezero
- * has cleared. */
-#define START(t, c) AMX_LOAD (c, zeros, WINDOW (t), 0);
-
-#define MULTIPLY(j, t, c)                                                                          \
-  AMX_LOAD (6, workshop, COLUMNS_AT (j, t), 4 * AMX_COLUMNS);                                      \
-  AMX_MULTIPLY (c, t, 6);
-
-#define STORE(j, g, c) AMX_STORE (c, workshop, DOTS_AT (j, g), 4 * AMX_COLUMNS);
-
-#define END_ROWS(r)                                                                                \
-  if (has_ending) {                                                                                \
-    end_row (&ending, r, most);                                                                    \
-    end_row (&ending, (r) + 1, most);                                                              \
-  }
-
-/* A step of a pair of columns. Sums are stored after the next product: a store waits for the
- * product that it stores, and all other tiles wait for the store. */
-#define MULTIPLY_STEP(pair, t)                                                                     \
-  if ((t) % steps == 0)                                                                            \
-    START (t, 4)                                                                                   \
-  MULTIPLY (2 * (pair), t, 4)                                                                      \
-  if ((t) % steps == 0 && (t) > 0)                                                                 \
-    STORE (2 * (pair) + 1, ((t) -1) / steps, 5)                                                    \
-  END_ROWS (4 * (t))                                                                               \
-  if ((t) % steps == 0)                                                                            \
-    START (t, 5)                                                                                   \
-  MULTIPLY (2 * (pair) + 1, t, 5)                                                                  \
-  if (((t) + 1) % steps == 0)                                                                      \
-    STORE (2 * (pair), (t) / steps, 4)                                                             \
-  END_ROWS (4 * (t) + 2)
-
-/* Multiplies 16 rows, whose activations are in tiles, with a pair of columns. */
-#define MULTIPLY_PAIR(pair)                                                                        \
-  MULTIPLY_STEP (pair, 0)                                                                          \
-  MULTIPLY_STEP (pair, 1)                                                                          \
-  MULTIPLY_STEP (pair, 2)                                                                          \
-  MULTIPLY_STEP (pair, 3)                                                                          \
-  STORE (2 * (pair) + 1, (AMX_STEPS - 1) / steps, 5)
-
-#define LOAD_STEP(t)                                                                               \
-  if (((t) + 1) * piece->step <= piece->len)                                                       \
-    AMX_LOAD (t, rows->q + (t) *piece->step, 0, rows->ldq);                                        \
-  else                                                                                             \
-    AMX_LOAD (t, rest[(t) *piece->step < piece->len ? 0 : AMX_ROWS], 0, sizeof rest[0]);
-
-/* Activations that the rows do not have are zeros. */
-static void
-load_rows (const Rows *rows, const Piece *piece)
-{
-  const size_t n = piece->len % piece->step;
-  int8_t rest[2 * AMX_ROWS][64];
-  size_t r;
-
-  if (piece->len < AMX_STEPS * piece->step) {
-    memset (rest, 0, sizeof rest);
-    for (r = 0; r < AMX_ROWS; r++)
-      memcpy (rest[r], rows->q + r * rows->ldq + piece->len - n, n);
-  }
-  LOAD_STEP (0)
-  LOAD_STEP (1)
-  LOAD_STEP (2)
-  LOAD_STEP (3)
-}
-
-/* Sums that are complete leave while they are in the first-level cache. */
+/* Multiplies all rows with a piece of a panel, and makes the next one ready meanwhile. */
 vlm_always_inline void
-store_rows (const Rows *rows, const Piece *piece)
+multiply_piece (const Product *p, Sums *done, const Piece *piece, size_t at, size_t panel,
+    Filler *filler, int has_nibbles, Kind kind)
 {
-  const Product *p = piece->product;
+  static const uint8_t zeros[2 * AMX_ROW_BYTES] __attribute__ ((aligned (64)));
+  const uint8_t *rows = (const uint8_t *) p->x->data + place_of (p->x, p->first, at);
+  const size_t rows_bytes = piece->n_steps * AMX_TILE_BYTES;
+  const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  const size_t all_steps = n_blocks * N_TILES / 2 * piece->n_steps;
+  const size_t n_units = (filler->n_left + all_steps - 1) / all_steps;
+  size_t i, pair;
 
-  if (piece->is_last)
-    int_store_rows (rows->y, p->ldy, (const IntRow *) rows->sums, AMX_ROWS, p->n,
-        int_row_scales (p->format, p->w), p->bias);
+  for (pair = 0; pair < N_TILES / 2; pair++) {
+    float *y = p->y + panel * INT_PANEL + pair * 2 * AMX_COLUMNS;
+
+    for (i = 0; i < p->m; i += BLOCK_ROWS) {
+      const Sums sums = { (uint8_t *) (y + i * p->ldy), p->ldy * sizeof (float) };
+      /* What is read only. */
+      const Sums none = { (uint8_t *) zeros, 0 };
+
+      multiply_block (*done, at == 0 ? none : sums, rows + i / AMX_ROWS * rows_bytes, rows_bytes,
+          piece->tiles[pair], piece->n_steps, filler, n_units, has_nibbles, kind);
+      *done = sums;
+    }
+  }
 }
 
-/* Takes all rows through a piece, whose groups have so many steps. A pair comes to its end between
- * the products of the next. */
+/* All panels take their turns with a piece each, so that rows pass by once for all of them. */
 vlm_always_inline void
-multiply_piece (const Rows *rows, size_t n_tiles, const Piece *piece, size_t steps)
+multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind kind)
 {
-  static const uint8_t zeros[4 * AMX_TILE_BYTES] __attribute__ ((aligned (4096)));
-  const size_t n_groups = vlm_n_groups (piece->len, steps * piece->step), most = AMX_STEPS / steps;
-  Workshop *workshop = piece->workshop;
-  Scales scales[2];
+  const size_t n_panels = (p->n + INT_PANEL - 1) / INT_PANEL;
+  const size_t n_pieces = n_panels * ((p->x->k + INT_PIECE - 1) / INT_PIECE);
+  Piece pieces[2];
+  uint8_t nothing[4 * AMX_TILE_BYTES];
+  Sums done = { nothing, 2 * AMX_ROW_BYTES };
   size_t i;
 
-  Ending ending;
-  int has_ending = 0;
-
-  load_rows (&rows[0], piece);
-  for (i = 0; i < n_tiles; i++) {
-    if (has_ending)
-      ending = start_ending (piece, &rows[i - 1], scales[(i - 1) % 2], 1);
-    MULTIPLY_PAIR (0)
-    if (has_ending)
-      store_rows (&rows[i - 1], piece);
-    take_scales (scales[i % 2], &rows[i], n_groups, most);
-    ending = start_ending (piece, &rows[i], scales[i % 2], 0);
-    has_ending = 1;
-    MULTIPLY_PAIR (1)
-    if (i + 1 < n_tiles)
-      load_rows (&rows[i + 1], piece);
+  start_filling (filler, &pieces[0], &panels[0]);
+  fill_units (filler, SIZE_MAX, has_nibbles, kind);
+  for (i = 0; i < n_pieces; i++) {
+    if (i + 1 < n_pieces)
+      start_filling (filler, &pieces[(i + 1) % 2], &panels[(i + 1) % n_panels]);
+    multiply_piece (p, &done, &pieces[i % 2], i / n_panels * INT_PIECE, i % n_panels, filler,
+        has_nibbles, kind);
   }
-  ending = start_ending (piece, &rows[i - 1], scales[(i - 1) % 2], 1);
-  for (i = 0; i < AMX_ROWS; i += 2)
-    END_ROWS (i)
-  store_rows (&rows[n_tiles - 1], piece);
+  ON_SUMS (0, AMX_STORE, done)
+  ON_SUMS (1, AMX_STORE, done)
+  ON_SUMS (2, AMX_STORE, done)
+  ON_SUMS (3, AMX_STORE, done)
+  for (i = 0; i < n_panels; i++)
+    end_panel (p, &panels[i], i * INT_PANEL);
 }
 
-#define DEFINE_PIECE(steps)                                                                        \
-  static __attribute__ ((noinline)) void tile_##steps (                                            \
-      const Rows *rows, size_t n_tiles, const Piece *piece)                                        \
+#define DEFINE_MULTIPLY(name, has_nibbles, kind)                                                   \
+  static __attribute__ ((noinline)) void multiply_##name (                                         \
+      const Product *p, Panel *panels, Filler *filler)                                             \
   {                                                                                                \
-    multiply_piece (rows, n_tiles, piece, steps);                                                  \
+    multiply (p, panels, filler, has_nibbles, kind);                                               \
   }
 
-/* For groups of one step, two and four. */
-DEFINE_PIECE (1)
-DEFINE_PIECE (2)
-DEFINE_PIECE (4)
+DEFINE_MULTIPLY (nibbles_unscaled, 1, UNSCALED)
+DEFINE_MULTIPLY (nibbles_scaled, 1, SCALED)
+DEFINE_MULTIPLY (nibbles_with_min, 1, WITH_MIN)
+DEFINE_MULTIPLY (bytes_unscaled, 0, UNSCALED)
+DEFINE_MULTIPLY (bytes_scaled, 0, SCALED)
+DEFINE_MULTIPLY (bytes_with_min, 0, WITH_MIN)
 
-static const PieceFunc piece_funcs[] = { tile_1, tile_2, tile_4 };
+typedef void (*MultiplyFunc) (const Product *p, Panel *panels, Filler *filler);
 
-/* Values of k that a step of tiles takes, or 0 where they do not fit the groups. */
-static size_t
-choose_step (size_t group)
+static const MultiplyFunc multiply_funcs[2][3] = {
+  { multiply_bytes_unscaled, multiply_bytes_scaled, multiply_bytes_with_min },
+  { multiply_nibbles_unscaled, multiply_nibbles_scaled, multiply_nibbles_with_min },
+};
+
+static Kind
+kind_of (const VlmIntFormat *format)
 {
-  size_t step = group % 64 == 0 ? 64 : 32, steps = group / step;
-
-  return group % step == 0 && (steps == 1 || steps == 2 || steps == 4) ? step : 0;
-}
-
-/* Makes len values of the panel ready, from number at on: they become tiles, and have signs. */
-static void
-next_piece (Workshop *workshop, const Product *p, size_t at, size_t len)
-{
-  const vi biases = _mm512_set1_epi8 ((char) INT_BIAS);
-  const size_t step = p->step;
-  const uint8_t *from =
-      (const uint8_t *) p->w + panel_scale_bytes (p->format, INT_PANEL) + at * INT_PANEL;
-  size_t i, v;
-
-  for (i = 0; i < len; i += INT_INNER) {
-    size_t to = WINDOW (i / step) + i % step * AMX_COLUMNS;
-
-    VLM_UNROLL
-    for (v = 0; v < N_TILES; v++) {
-      vi_store (
-          workshop->columns[v] + to, _mm512_sub_epi8 (vi_load (from + v * sizeof (vi)), biases));
-    }
-    from += INT_LANE_BYTES;
-  }
-}
-
-/* Tiles of 16 rows of a block; the last begins earlier where there are not as many left, and has
- * sums of its own all the same. */
-static size_t
-first_row (size_t tile, size_t rows)
-{
-  return (tile + 1) * AMX_ROWS <= rows ? tile * AMX_ROWS : rows - AMX_ROWS;
+  if (format->scale == VLM_SCALE_ROW)
+    return UNSCALED;
+  return format->has_min ? WITH_MIN : SCALED;
 }
 
 static void
-multiply_block (const Product *p, size_t first, size_t n_rows)
+amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, size_t m,
+    const VlmIntFormat *format, const void *w, size_t panel_bytes, size_t n, const float *bias)
 {
-  const VlmActivations *x = p->x;
-  const size_t n_tiles = (n_rows + AMX_ROWS - 1) / AMX_ROWS;
-  const size_t groups = AMX_STEPS * p->step / x->group, most = groups * x->group;
-  IntRow sums[BLOCK_TILES * AMX_ROWS] __attribute__ ((aligned (64)));
-  Rows rows[BLOCK_TILES];
-  Workshop workshop __attribute__ ((aligned (4096)));
-  size_t k = vlm_padded_k (x->k), at, len, i;
+  const Product p = { y, ldy, x, first, m, n, bias };
+  Panel panels[VLM_TILED_PANELS];
+  Filler filler = { .has_nibbles = format->bits == 4, .bias = 1 + (float) int_bias (format) / 256 };
+  size_t i;
 
-  for (i = 0; i < n_tiles; i++) {
-    size_t row = first + first_row (i, n_rows);
+  if (m == 0 || n == 0)
+    return;
+  for (i = 0; i * INT_PANEL < n; i++) {
+    const uint8_t *panel = (const uint8_t *) w + i * panel_bytes;
 
-    rows[i] = (Rows){ sums + i * AMX_ROWS, x->q + row * x->ldq, x->ldq, x->scale + row * x->ldg,
-      x->ldg, p->y + row * p->ldy };
+    panels[i].reader = int_start_panel (&panels[i].room, format, panel, x->k, 0);
+    panels[i].row_scales = format->scale == VLM_SCALE_ROW ? (const float *) panel : NULL;
+    panels[i].n_runs = 1;
   }
-  for (at = 0; at < k; at += len) {
-    const size_t left = k - at;
-    const Piece piece = { p, &workshop, p->step, left < most ? left : most, at == 0, left <= most };
-
-    len = piece.len;
-    next_piece (&workshop, p, at, len);
-    p->func (rows, n_tiles, &piece);
-    for (i = 0; i < n_tiles; i++) {
-      rows[i].q += len;
-      rows[i].x_scale += groups;
-    }
-  }
-}
-
-/* How many of m rows are worth tiles: those that fill them, and the rest if it nearly fills one. */
-static size_t
-choose_rows (size_t m)
-{
-  const size_t rest = m % AMX_ROWS;
-
-  return rest > MOST_REST ? m : m - rest;
-}
-
-static void
-amx_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m, const VlmIntFormat *format,
-    const void *w, size_t n, const float *bias)
-{
-  const size_t step = choose_step (x->group);
-  const int has_tiles =
-      format->scale == VLM_SCALE_ROW && format->bits == 8 && step != 0 && m >= AMX_ROWS;
-  size_t rows = has_tiles ? choose_rows (m) : 0, first = 0;
-  VlmActivations rest = *x;
-
-  if (rows > 0) {
-    const Product p = { x, format, w, step, piece_funcs[x->group / step / 2], y, ldy, n, bias };
-    size_t n_tiles = (rows + AMX_ROWS - 1) / AMX_ROWS;
-    size_t n_blocks = (n_tiles + BLOCK_TILES - 1) / BLOCK_TILES;
-
-    amx_configure (step);
-    for (; first < rows; n_blocks--) {
-      size_t tiles = (n_tiles + n_blocks - 1) / n_blocks, left = rows - first;
-      size_t n_rows = left < tiles * AMX_ROWS ? left : tiles * AMX_ROWS;
-
-      multiply_block (&p, first, n_rows);
-      first += n_rows;
-      n_tiles -= tiles;
-    }
-    AMX_RELEASE ();
-  }
-  if (rows < m) {
-    rest.q += rows * x->ldq;
-    rest.scale += rows * x->ldg;
-    rest.sum += rows * x->ldg;
-    vlm_avx512vnni_matmul_int (y + rows * ldy, ldy, &rest, m - rows, format, w, n, bias);
-  }
+  amx_configure ();
+  multiply_funcs[filler.has_nibbles][kind_of (format)](&p, panels, &filler);
+  AMX_RELEASE ();
 }
 
 void
 vlm_kernels_fill_amx (VlmKernels *kernels)
 {
-  kernels->matmul_int = amx_matmul_int;
-  /* Panels are read and made ready as seldom as second-level caches of 2 MiB allow. */
-  kernels->int_block_bytes = 896 * 1024;
-  kernels->int_block_rows = BLOCK_TILES * AMX_ROWS;
+  kernels->tiled_bytes = amx_tiled_bytes;
+  kernels->tile_row = amx_tile_row;
+  kernels->matmul_tiled = amx_matmul_tiled;
   vlm_amx_fill_head (kernels);
-  vlm_amx_fill_tiled (kernels);
 }

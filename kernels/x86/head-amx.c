@@ -152,15 +152,15 @@ soften (Softening *softening)
   AMX_LOAD (4, a, 0, AMX_ROW_BYTES);                                                               \
   AMX_LOAD_ONCE (6, b0, 0, AMX_ROW_BYTES);                                                         \
   BEGIN (0)                                                                                        \
-  AMX_MULTIPLY_BF16 (0, 4, 6);                                                                     \
+  AMX_MULTIPLY (0, 4, 6);                                                                          \
   AMX_LOAD_ONCE (7, b1, 0, AMX_ROW_BYTES);                                                         \
   BEGIN (1)                                                                                        \
-  AMX_MULTIPLY_BF16 (1, 4, 7);                                                                     \
+  AMX_MULTIPLY (1, 4, 7);                                                                          \
   AMX_LOAD (5, a, AMX_TILE_BYTES, AMX_ROW_BYTES);                                                  \
   BEGIN (2)                                                                                        \
-  AMX_MULTIPLY_BF16 (2, 5, 6);                                                                     \
+  AMX_MULTIPLY (2, 5, 6);                                                                          \
   BEGIN (3)                                                                                        \
-  AMX_MULTIPLY_BF16 (3, 5, 7);
+  AMX_MULTIPLY (3, 5, 7);
 
 #define STORE_SUMS(i) AMX_STORE (i, done, (i) *AMX_TILE_BYTES, AMX_ROW_BYTES);
 
@@ -485,7 +485,7 @@ amx_attend_head (const VlmHeadAttention *args)
   Work work __attribute__ ((aligned (4096)));
   size_t first, n, i;
 
-  amx_configure (AMX_ROW_BYTES);
+  amx_configure ();
   for (first = 0; first < args->n_queries; first += n) {
     const size_t left = args->n_queries - first;
 

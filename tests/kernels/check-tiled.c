@@ -61,6 +61,12 @@ whole_columns (const Product *p, size_t n)
 
 /* ---- Inputs -------------------------------------------------------------------------------- */
 
+static int
+is_row (const Product *p)
+{
+  return p->w.format.scale == VLM_SCALE_ROW;
+}
+
 static void
 find_weights (Product *p)
 {
@@ -73,7 +79,7 @@ find_weights (Product *p)
     double sum = 0;
 
     for (l = 0; l < p->k; l++) {
-      const size_t g = l / p->w.format.group;
+      const size_t g = is_row (p) ? 0 : l / p->w.format.group;
       const double min = check_weight_min (&p->w, j, g);
       const double product =
           p->w.rows.q[j * p->w.rows.ldq + l] * (double) check_weight_scale (&p->w, j, g);
@@ -247,7 +253,7 @@ check_element (const Product *p, size_t i, size_t j, float found, Total *total)
 {
   const double *exact = p->exact + j * p->k, *sizes = p->sizes + j * p->k;
   const double bias = p->bias != NULL ? p->bias[j] : 0;
-  double sum = bias, size = fabs (bias), lost = 0, bound;
+  double sum = bias, size = fabs (bias), lost = 0, least = 1, bound;
   size_t l;
 
   for (l = 0; l < p->k; l++) {
@@ -260,7 +266,9 @@ check_element (const Product *p, size_t i, size_t j, float found, Total *total)
     lost += fabs (x) < 0x1p-126 ? fabs (x) * sizes[l] : 0;
   }
   total->error += (found - sum) * (found - sum);
-  bound = (0x1p-7 + (double) p->k * 0x1p-22) * size + (double) p->k * 0x1p-125 + lost;
+  if (is_row (p))
+    least += 256 * fabs ((double) check_weight_scale (&p->w, j, 0));
+  bound = (0x1p-7 + (double) p->k * 0x1p-22) * size + (double) p->k * 0x1p-125 * least + lost;
   check_expect (fabs (found - sum) <= bound,
       "%u bits, scale %d%s: m %zu k %zu n %zu group %zu kind %d values %d%s: y [%zu][%zu] is %.9g, "
       "expected %.9g +- %.3g",
@@ -414,12 +422,12 @@ check_matmul_tiled (const VlmKernels *kernels)
   Product p = { .kernels = kernels };
   size_t i;
 
-  for (i = 0; i < 20 * (CHECK_N_INT_FORMATS - 1); i++) {
-    p.w.format = check_int_formats[1 + i % (CHECK_N_INT_FORMATS - 1)];
+  for (i = 0; i < 20 * CHECK_N_INT_FORMATS; i++) {
+    p.w.format = check_int_formats[i % CHECK_N_INT_FORMATS];
     p.kind = i % 3 == 0 ? KIND_PLAIN : (CheckKind) check_below (N_KINDS);
     p.values = i % 2 == 0 ? X_RANDOM : (Values) check_below (N_VALUES);
     p.m = check_pick (rows, sizeof rows / sizeof rows[0]);
-    p.k = depths[i / (CHECK_N_INT_FORMATS - 1)];
+    p.k = depths[i / CHECK_N_INT_FORMATS];
     p.n = random_columns (kernels);
     check_product (&p);
   }
@@ -430,12 +438,13 @@ void
 check_matmul_tiled_any (const VlmKernels *kernels)
 {
   static const unsigned bits[] = { 4, 5, 6, 8 };
-  static const VlmIntScale scales[] = { VLM_SCALE_F16, VLM_SCALE_F32, VLM_SCALE_CODES };
+  static const VlmIntScale scales[] = { VLM_SCALE_ROW, VLM_SCALE_F16, VLM_SCALE_F32,
+    VLM_SCALE_CODES };
   Product p = { .kernels = kernels };
   size_t i;
 
-  for (i = 0; i < 120; i++) {
-    p.w.format = check_random_format (bits[i % 4], scales[i / 4 % 3]);
+  for (i = 0; i < 160; i++) {
+    p.w.format = check_random_format (bits[i % 4], scales[i / 4 % 4]);
     p.kind = (CheckKind) check_below (N_KINDS);
     p.values = i % 2 == 0 ? X_RANDOM : (Values) check_below (N_VALUES);
     p.m = 1 + check_below (100);
@@ -450,6 +459,7 @@ void
 check_matmul_tiled_long (const VlmKernels *kernels)
 {
   static const VlmIntFormat longest[] = {
+    { 8, VLM_SCALE_ROW, 0, 0 },
     { 8, VLM_SCALE_F16, 0, 65536 },
     { 4, VLM_SCALE_F16, 0, 65536 },
     { 4, VLM_SCALE_F32, 1, 32768 },
@@ -486,7 +496,7 @@ check_rounded (float found, double x, double slack, const char *what, size_t i, 
       "%s [%zu][%zu] is %.9g, rounded from %.9g", what, i, l, found, x);
 }
 
-/* Rows of one 1 each give weights. */
+/* Rows of one 1 each give weights, which are rounded unless they are integers until the end. */
 static void
 check_weight_rounding (const VlmKernels *kernels, const VlmIntFormat *format)
 {
@@ -506,9 +516,14 @@ check_weight_rounding (const VlmKernels *kernels, const VlmIntFormat *format)
   tiled = tile_rows (&p, SLOT_TILED, 0xff);
   y = multiply_all (&p, SLOT_Y, &tiled);
   for (l = 0; l < p.k; l++) {
-    for (j = 0; j < p.n; j++)
-      check_rounded (
-          y[l * p.ldy + j], p.exact[j * p.k + l], p.sizes[j * p.k + l] * 0x1p-22, "a weight", j, l);
+    for (j = 0; j < p.n; j++) {
+      const double exact = p.exact[j * p.k + l], slack = p.sizes[j * p.k + l] * 0x1p-22;
+
+      if (is_row (&p))
+        check_near (y[l * p.ldy + j], exact, slack, "a weight", j * p.k + l);
+      else
+        check_rounded (y[l * p.ldy + j], exact, slack, "a weight", j, l);
+    }
   }
   drop_weights (&p);
 }
@@ -562,6 +577,6 @@ check_tile_row (const VlmKernels *kernels)
 
   for (i = 0; i < 4 * N_VALUES; i++)
     check_row_values (kernels, (Values) (i % N_VALUES));
-  for (i = 1; i < CHECK_N_INT_FORMATS; i++)
+  for (i = 0; i < CHECK_N_INT_FORMATS; i++)
     check_weight_rounding (kernels, &check_int_formats[i]);
 }

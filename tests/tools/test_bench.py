@@ -145,7 +145,7 @@ class Stages(unittest.TestCase):
         self.assertRegex(lines[8], r"GB/s, \d+ % of the [\d.]+ GB/s of a plain read$")
         for name, line in zip(("vision", "prefill", "token"), lines[9:12]):
             self.assertRegex(line, rf"^{name} +[\d.]+ G operations, [\d.]+ a byte: [\d.]+ GOPS, \d+ % of [\d.]+$")
-        self.assertRegex(lines[12], r"^int8 peak of \w+ on registers alone: [\d.]+ GOPS$")
+        self.assertRegex(lines[12], r"^(int8|bfloat16) peak of \w+ on registers alone: [\d.]+ GOPS$")
 
     def test_no_such_model(self):
         _, errors = run(BENCH, "/no/such/model", status=1)
