@@ -31,8 +31,8 @@ typedef struct
 
   /*
    * Whether these are of a prompt or a picture, which are many rows: where the kernels have products
-   * in tiles, parts with scales of groups take theirs tiled. Set by whoever takes the inputs. How
-   * many rows there are in fact does not count, or cutting a prompt elsewhere would change bits.
+   * in tiles, parts of integers take theirs tiled. Set by whoever takes the inputs. How many rows
+   * there are in fact does not count, or cutting a prompt elsewhere would change bits.
    */
   gboolean many;
 
