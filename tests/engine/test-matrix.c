@@ -133,8 +133,7 @@ test_rounding (void)
 static gboolean
 takes_tiles (const VlmModel *model, const VlmMatrixPart *part)
 {
-  return model->kernels.matmul_tiled != NULL && part->dtype == VLM_DTYPE_QUANTISED
-      && part->format.scale != VLM_SCALE_ROW;
+  return model->kernels.matmul_tiled != NULL && part->dtype == VLM_DTYPE_QUANTISED;
 }
 
 static gboolean
@@ -485,20 +484,6 @@ check_kinds (const VlmModel *model, const VlmMatrix *matrix, VlmTensorSource *so
   g_assert_cmpuint (vlm_matrix_get_bytes (matrix), ==, n_bytes);
 }
 
-/* Kinds of rounded inputs of parts whose rows have one scale each. */
-static guint
-count_row_scaled (const VlmMatrix *matrix)
-{
-  guint p;
-
-  for (p = 0; p < matrix->n_parts; p++) {
-    if (matrix->parts[p].dtype == VLM_DTYPE_QUANTISED
-        && matrix->parts[p].format.scale == VLM_SCALE_ROW)
-      return 1;
-  }
-  return 0;
-}
-
 /* Inputs that a norm makes are those that are made of normalised rows; each kind is made once. */
 static void
 check_norm (const VlmModel *model, const VlmMatrix *matrix, gboolean many, guint n_groups)
@@ -603,7 +588,7 @@ check_mixture (VlmModel *model, const Mixture *mixture, const Shape *shape, guin
     check_against (model, matrix, w, sizes, seed + precision);
     check_norm (model, matrix, FALSE, exact ? 0 : mixture->n_groups);
     if (any_takes_tiles (model, matrix))
-      check_norm (model, matrix, TRUE, count_row_scaled (matrix));
+      check_norm (model, matrix, TRUE, 0);
     vlm_matrix_free (matrix);
   }
   vlm_team_free (team);
