@@ -301,7 +301,7 @@ fill_units (Filler *filler, size_t n, int has_nibbles, Kind kind)
 
 /* ---- Products ------------------------------------------------------------------------------ */
 
-/* A product with one panel. */
+/* A product with some panels. */
 typedef struct
 {
   float *y;
