@@ -78,7 +78,7 @@ typedef enum
 {
   VLM_PRECISION_AUTO,  /* fast for quantised weights, exact for float ones */
   VLM_PRECISION_EXACT, /* f32 activations; integer weights are brought back to f32 at load */
-  VLM_PRECISION_FAST   /* integer weights and rounded inputs; float weights are rounded to 8 bits at load */
+  VLM_PRECISION_FAST   /* rounded inputs; float weights become 8-bit integers at load */
 } VlmPrecision;
 
 typedef enum
