@@ -317,6 +317,9 @@ typedef struct
 {
   uint8_t *y;
   size_t ldy; /* bytes */
+  size_t column;
+  const float *scales; /* of the rows of weights, from the column on; or NULL */
+  int are_complete;    /* after their products */
 } Sums;
 
 #define ON_SUMS(i, operation, sums)                                                                \
@@ -365,34 +368,30 @@ multiply_block (Sums done, Sums from, const uint8_t *rows, size_t rows_bytes,
   }
 }
 
-/* The scales of the rows of weights and the bias, for all rows and one panel. */
+/* The scales of the rows of weights and the bias, while sums that are complete are in a near cache. */
 static void
-end_panel (const Product *p, const Panel *panel, size_t first_column)
+end_block (const Product *p, const Sums *sums)
 {
-  const size_t n = p->n - first_column < INT_PANEL ? p->n - first_column : INT_PANEL;
-  const float *bias = p->bias != NULL ? p->bias + first_column : NULL;
-  float *y = p->y + first_column;
-  size_t i, j;
+  size_t v, i;
 
-  if (bias == NULL && panel->row_scales == NULL)
+  if (!sums->are_complete || (p->bias == NULL && sums->scales == NULL))
     return;
-  for (i = 0; i < p->m; i++, y += p->ldy) {
-    for (j = 0; j < n; j += VF_LANES) {
-      vf sum = vf_load (y + j);
+  for (v = 0; v < 2 * VF_LANES && sums->column + v < p->n; v += VF_LANES) {
+    const size_t column = sums->column + v;
+    vf scale = vf_set1 (1), bias = p->bias != NULL ? load_rest (p->bias, column, p->n) : vf_zero ();
+    float *y = (float *) sums->y + v;
 
-      if (panel->row_scales != NULL)
-        sum = vf_mul (sum, vf_mul (vf_load (panel->row_scales + j), vf_set1 (256)));
-      if (bias != NULL)
-        sum = vf_add (sum, load_rest (bias, j, n));
-      vf_store (y + j, sum);
-    }
+    if (sums->scales != NULL)
+      scale = vf_mul (vf_load (sums->scales + v), vf_set1 (256));
+    for (i = 0; i < BLOCK_ROWS; i++, y += p->ldy)
+      vf_store (y, vf_fma (vf_load (y), scale, bias));
   }
 }
 
 /* Multiplies all rows with a piece of a panel, and makes the next one ready meanwhile. */
 vlm_always_inline void
-multiply_piece (const Product *p, Sums *done, const Piece *piece, size_t at, size_t panel,
-    Filler *filler, int has_nibbles, Kind kind)
+multiply_piece (const Product *p, Sums *done, const Piece *piece, size_t at, const Panel *panel,
+    size_t first_column, Filler *filler, int has_nibbles, Kind kind)
 {
   static const uint8_t zeros[2 * AMX_ROW_BYTES] __attribute__ ((aligned (64)));
   const uint8_t *rows = (const uint8_t *) p->x->data + place_of (p->x, p->first, at);
@@ -403,15 +402,17 @@ multiply_piece (const Product *p, Sums *done, const Piece *piece, size_t at, siz
   size_t i, pair;
 
   for (pair = 0; pair < N_TILES / 2; pair++) {
-    float *y = p->y + panel * INT_PANEL + pair * 2 * AMX_COLUMNS;
+    const size_t column = first_column + pair * 2 * AMX_COLUMNS;
+    const float *scales = panel->row_scales;
+    Sums sums = { (uint8_t *) (p->y + column), p->ldy * sizeof (float), column,
+      scales != NULL ? scales + pair * 2 * AMX_COLUMNS : NULL, at + INT_PIECE >= p->x->k };
+    /* What is read only. */
+    const Sums none = { .y = (uint8_t *) zeros };
 
-    for (i = 0; i < p->m; i += BLOCK_ROWS) {
-      const Sums sums = { (uint8_t *) (y + i * p->ldy), p->ldy * sizeof (float) };
-      /* What is read only. */
-      const Sums none = { (uint8_t *) zeros, 0 };
-
+    for (i = 0; i < p->m; i += BLOCK_ROWS, sums.y += BLOCK_ROWS * sums.ldy) {
       multiply_block (*done, at == 0 ? none : sums, rows + i / AMX_ROWS * rows_bytes, rows_bytes,
           piece->tiles[pair], piece->n_steps, filler, n_units, has_nibbles, kind);
+      end_block (p, done);
       *done = sums;
     }
   }
@@ -425,7 +426,7 @@ multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind
   const size_t n_pieces = n_panels * ((p->x->k + INT_PIECE - 1) / INT_PIECE);
   Piece pieces[2];
   uint8_t nothing[4 * AMX_TILE_BYTES];
-  Sums done = { nothing, 2 * AMX_ROW_BYTES };
+  Sums done = { .y = nothing, .ldy = 2 * AMX_ROW_BYTES };
   size_t i;
 
   start_filling (filler, &pieces[0], &panels[0]);
@@ -433,15 +434,14 @@ multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind
   for (i = 0; i < n_pieces; i++) {
     if (i + 1 < n_pieces)
       start_filling (filler, &pieces[(i + 1) % 2], &panels[(i + 1) % n_panels]);
-    multiply_piece (p, &done, &pieces[i % 2], i / n_panels * INT_PIECE, i % n_panels, filler,
-        has_nibbles, kind);
+    multiply_piece (p, &done, &pieces[i % 2], i / n_panels * INT_PIECE, &panels[i % n_panels],
+        i % n_panels * INT_PANEL, filler, has_nibbles, kind);
   }
   ON_SUMS (0, AMX_STORE, done)
   ON_SUMS (1, AMX_STORE, done)
   ON_SUMS (2, AMX_STORE, done)
   ON_SUMS (3, AMX_STORE, done)
-  for (i = 0; i < n_panels; i++)
-    end_panel (p, &panels[i], i * INT_PANEL);
+  end_block (p, &done);
 }
 
 #define DEFINE_MULTIPLY(name, has_nibbles, kind)                                                   \
