@@ -43,7 +43,7 @@
 #define VLM_TILED_STEP 32
 
 /* Panels that may be multiplied in one call. */
-#define VLM_TILED_PANELS 2
+#define VLM_TILED_PANELS 4
 
 /* The length of a row of k values in steps. */
 static inline size_t

@@ -7,7 +7,7 @@
 #include "matrix-private.h"
 
 /* Floats of a tile: with its rows of x and a panel it should stay in a core's second-level cache. */
-#define TILE_FLOATS (512 * 144)
+#define TILE_FLOATS (512 * 160)
 
 /* Columns of a segment that are taken together at most, unless they are all taken. */
 #define MAX_UNIT 256
@@ -169,18 +169,20 @@ fit_into_room (TiledProduct *p)
 }
 
 /*
- * Units of a segment in a tile. Rows in tiles best pass by several panels in one call, if that leaves
- * enough for all threads to do.
+ * Units of a segment in a tile. Rows in tiles best pass by several panels in one call, if there is room
+ * for what comes out and that leaves enough for all threads to do.
  */
 static gsize
 choose_units (const TiledProduct *p, gsize n_units)
 {
   const gsize unit = p->epilogue->n_segments * p->unit;
   gsize units = vlm_matrix_choose_pieces (p->x_block * p->product.matrix->cols * unit, n_units);
-  gsize together = VLM_TILED_PANELS * p->product.kernels->int_panel / unit;
+  gsize together = VLM_TILED_PANELS * p->product.kernels->int_panel / p->unit;
+  gsize row_room = p->room != NULL ? p->room->size / p->x_block : 0;
 
   if (get_row_step (&p->product) == 1)
     return units;
+  together = MIN (together, (row_room - MIN (row_room, 2 * LINE)) / unit);
   return MAX (units, MIN (together, n_units / (JOBS_PER_THREAD * p->n_threads)));
 }
 
