@@ -9,13 +9,11 @@
 #define VLM_KERNELS_SIMD_HEAD_PACK_H
 
 #include "kernels/head.h"
+#include "head-ahead.h"
 #include "quantise.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Rows that are asked for before they are read. */
-#define HEAD_AHEAD 8
 
 /* A value of a key, and how many of them, or of a query, products take at once. */
 #ifdef HEAD_KEY_PAIRS
@@ -43,16 +41,6 @@ typedef struct
 {
   float mean[HEAD_MAX_DIM], low[HEAD_MAX_DIM], high[HEAD_MAX_DIM];
 } HeadColumns;
-
-/* Rows lie far apart: no hardware asks for them by itself. */
-vlm_always_inline void
-head_prefetch (const float *row, size_t dim)
-{
-  size_t d;
-
-  for (d = 0; d < dim; d += 64 / sizeof (float))
-    __builtin_prefetch (row + d);
-}
 
 static void
 head_look_at_columns (HeadColumns *columns, const float *x, size_t stride, size_t n, size_t dim)

@@ -62,18 +62,6 @@ head_weight (const HeadTile *tile, size_t j, size_t v, vf most, vf q_scale)
   return vi_from_vf (head_exp2 (vf_mul (vf_sub (score, most), q_scale), HEAD_WEIGHT_MAX));
 }
 
-/* Asks for what the n queries from number first on read and write, or for those of them there are. */
-static void
-head_prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
-{
-  size_t i;
-
-  for (i = first; i < first + n && i < args->n_queries; i++) {
-    head_prefetch (args->q + i * args->q_stride, args->head_dim);
-    head_prefetch (args->out + i * args->out_stride, args->head_dim);
-  }
-}
-
 static void
 head_clear (HeadRow *out, HeadRow max, HeadRow sum, size_t dim)
 {

@@ -7,7 +7,6 @@
  * pieces sums lie in the output.
  */
 
-#include "avx512vnni.h"
 #include "amx-tiles.h"
 #include "head-amx.h"
 
@@ -166,7 +165,6 @@ typedef struct
 {
   const Panel *panel;
   Piece *piece;
-  int has_nibbles;
   float bias;
 
   /* What comes next, and how much it still is. */
@@ -479,7 +477,7 @@ amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, siz
 {
   const Product p = { y, ldy, x, first, m, n, bias };
   Panel panels[VLM_TILED_PANELS];
-  Filler filler = { .has_nibbles = format->bits == 4, .bias = 1 + (float) int_bias (format) / 256 };
+  Filler filler = { .bias = 1 + (float) int_bias (format) / 256 };
   size_t i;
 
   if (m == 0 || n == 0)
@@ -492,7 +490,7 @@ amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, siz
     panels[i].n_runs = 1;
   }
   amx_configure ();
-  multiply_funcs[filler.has_nibbles][kind_of (format)](&p, panels, &filler);
+  multiply_funcs[format->bits == 4][kind_of (format)](&p, panels, &filler);
   AMX_RELEASE ();
 }
 

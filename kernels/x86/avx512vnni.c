@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "avx512vnni.h"
-
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
 
@@ -15,16 +13,8 @@
 #include "kernels/simd/integer.h"
 
 void
-vlm_avx512vnni_matmul_int (float *y, size_t ldy, const VlmActivations *x, size_t m,
-    const VlmIntFormat *format, const void *w, size_t n, const float *bias)
-{
-  simd_matmul_int (y, ldy, x, m, format, w, n, bias);
-}
-
-void
 vlm_kernels_fill_avx512vnni (VlmKernels *kernels)
 {
   int_fill (kernels);
-  kernels->matmul_int = vlm_avx512vnni_matmul_int;
   head_fill (kernels);
 }

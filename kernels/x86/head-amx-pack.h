@@ -13,7 +13,7 @@
 #include "vec-avx512.h"
 
 #include "kernels/head.h"
-#include "kernels/kernels.h"
+#include "kernels/simd/head-ahead.h"
 #include "kernels/simd/rest.h"
 
 /* Numbers in a row of a tile: values of d of a query, or weights of keys. */
@@ -22,9 +22,6 @@
 
 /* Keys whose values are added up at once: two steps of weights. */
 #define BLOCK 64
-
-/* Rows that are asked for before they are read: they lie too far apart for processors to do it. */
-#define AHEAD 8
 
 typedef uint16_t HalfTile[AMX_ROWS][STEP];
 
@@ -98,11 +95,10 @@ find_mean (float *mean, const float *x, size_t stride, size_t n, size_t d, size_
   size_t j, v;
 
   for (j = 0; j < n; j++, x += stride) {
-    for (v = 0; v < 4 && d + v * VF_LANES < dim; v++) {
-      if (n - j > AHEAD)
-        __builtin_prefetch (x + AHEAD * stride + d + v * VF_LANES);
+    if (n - j > HEAD_AHEAD)
+      head_prefetch (x + HEAD_AHEAD * stride + d, dim - d < 64 ? dim - d : 64);
+    for (v = 0; v < 4 && d + v * VF_LANES < dim; v++)
       sum[v] = vf_add (sum[v], load_rest (x, d + v * VF_LANES, dim));
-    }
   }
   for (v = 0; v < 4 && d + v * VF_LANES < count_steps (dim) * STEP; v++)
     vf_store (mean + d + v * VF_LANES, vf_div (sum[v], vf_set1 ((float) n)));

@@ -344,20 +344,6 @@ find_reference (Work *work, const VlmHeadAttention *args)
   memcpy (work->reference, work->offset, sizeof work->reference);
 }
 
-/* Asks for what queries of the next call for 32 read and write. */
-static void
-prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
-{
-  size_t i, d;
-
-  for (i = first; i < first + n && i < args->n_queries; i++) {
-    for (d = 0; d < args->head_dim; d += VF_LANES) {
-      __builtin_prefetch (args->q + i * args->q_stride + d);
-      __builtin_prefetch (args->out + i * args->out_stride + d, 1);
-    }
-  }
-}
-
 /* Takes all keys of all heads into the work. The queries after them begin at end. */
 static void
 absorb_all (Work *work, const VlmHeadAttention *args, size_t end)
@@ -385,7 +371,7 @@ absorb_all (Work *work, const VlmHeadAttention *args, size_t end)
     }
     done = work_on_part (
         work, 2 * i + 1, steps, i > 0 ? &last : NULL, &now, has_next ? &next : NULL, done);
-    prefetch_queries (args, end + i * ahead, ahead);
+    head_prefetch_queries (args, end + i * ahead, ahead);
     if ((i + 1) % per_head == 0)
       end_head (work, args, i / per_head);
     last = now;
@@ -491,7 +477,7 @@ amx_attend_head (const VlmHeadAttention *args)
 
     n = left < QUERIES ? left : QUERIES;
     if (first == 0)
-      prefetch_queries (args, 0, n);
+      head_prefetch_queries (args, 0, n);
     begin_queries (&work, args, first, n);
     find_reference (&work, args);
     absorb_all (&work, args, first + n);
