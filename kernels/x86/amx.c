@@ -91,22 +91,32 @@ amx_tile_row (const VlmTiledRows *rows, size_t i, size_t first, const float *x, 
 
 /* ---- Weights ------------------------------------------------------------------------------- */
 
-/* Makes floats of byte number i of each word: (byte - bias) / 256, exactly. */
+/* Byte number i of each word, + 256. */
 vlm_always_inline vf
-byte_values (vi words, int i, vf bias)
+byte_values (vi words, int i)
 {
-  const vi one = vi_set1 (0x3f800000), mask = vi_set1 (0x7f8000);
+  const vi base = vi_set1 (0x43800000), mask = vi_set1 (0x7f8000);
   vi shifted = i < 2 ? _mm512_slli_epi32 (words, (unsigned) (15 - 8 * i))
                      : _mm512_srli_epi32 (words, (unsigned) (8 * i - 15));
 
-  return vf_sub ((vf) _mm512_ternarylogic_epi32 (shifted, mask, one, 0xea), bias);
+  return (vf) _mm512_ternarylogic_epi32 (shifted, mask, base, 0xea);
 }
 
-/* How bytes of 16 columns become weights. */
-typedef struct
+/* The same for bytes of 0 .. 15, + 128: these need no shifts, for which there is one unit only. */
+vlm_always_inline vf
+nibble_values (vi words, int i)
 {
-  vf bias, scale, min;
-} Columns;
+  const vi order = _mm512_broadcast_i32x4 (
+      _mm_set_epi32 ((i + 12) << 16, (i + 8) << 16, (i + 4) << 16, i << 16));
+
+  return (vf) _mm512_mask_shuffle_epi8 (vi_set1 (0x43000000), 0x4444444444444444, words, order);
+}
+
+static float
+bias_of (const VlmIntFormat *format)
+{
+  return (format->bits == 4 ? 128.0f : 256.0f) + (float) int_bias (format);
+}
 
 typedef enum
 {
@@ -115,64 +125,87 @@ typedef enum
   WITH_MIN
 } Kind;
 
-/* The weights of byte number i, rounded to where the lower half may be cut off. */
-vlm_always_inline vi
-weights_of (vi words, int i, const Columns *columns, Kind kind)
+/* How values of 16 columns become weights. */
+typedef struct
 {
-  vf w = byte_values (words, i, columns->bias);
+  vf bias, scale;
+  vf offset; /* - bias scale, or the minimum */
+} Columns;
 
+vlm_always_inline Columns
+columns_of (const float *scales, const float *mins, vf bias, Kind kind)
+{
+  Columns columns = { bias, vf_zero (), vf_zero () };
+
+  if (kind != UNSCALED)
+    columns.scale = vf_load (scales);
+  if (kind == SCALED)
+    columns.offset = vf_mul (vf_sub (vf_zero (), bias), columns.scale);
+  if (kind == WITH_MIN)
+    columns.offset = vf_load (mins);
+  return columns;
+}
+
+/*
+ * The weights of byte number i, rounded to where the lower half may be cut off. With a scale alone the
+ * bias is taken out by the same instruction, exactly: scales are halves, or halves times few bits,
+ * and biases have few too. A minimum may be too small beside what it would take out.
+ */
+vlm_always_inline vi
+weights_of (vi words, int i, const Columns *columns, int has_nibbles, Kind kind)
+{
+  vf w = has_nibbles ? nibble_values (words, i) : byte_values (words, i);
+
+  if (kind != SCALED)
+    w = vf_sub (w, columns->bias);
   if (kind == UNSCALED)
     return (vi) w;
-  w = kind == WITH_MIN ? vf_fma (w, columns->scale, columns->min) : vf_mul (w, columns->scale);
-  return _mm512_add_epi32 ((vi) w, vi_set1 (0x8000));
+  return _mm512_add_epi32 ((vi) vf_fma (w, columns->scale, columns->offset), vi_set1 (0x8000));
 }
 
 /* Two rows of a tile, of four values each of 16 columns. */
 vlm_always_inline void
-store_pairs (uint8_t *to, vi words, const Columns *columns, Kind kind)
+store_pairs (uint8_t *to, vi words, const Columns *columns, int has_nibbles, Kind kind)
 {
-  const vi high = vi_set1 ((int) 0xffff0000);
+  const vi high_halves = _mm512_broadcast_i32x4 (_mm_set_epi32 (0x0f0e, 0x0b0a, 0x0706, 0x0302));
   int i;
 
   VLM_UNROLL
   for (i = 0; i < 4; i += 2) {
-    vi even = _mm512_srli_epi32 (weights_of (words, i, columns, kind), 16);
-    vi odd = weights_of (words, i + 1, columns, kind);
+    vi even = weights_of (words, i, columns, has_nibbles, kind);
+    vi odd = weights_of (words, i + 1, columns, has_nibbles, kind);
 
-    vi_store (to + i / 2 * AMX_ROW_BYTES, _mm512_ternarylogic_epi32 (even, high, odd, 0xf8));
+    vi_store (to + i / 2 * AMX_ROW_BYTES,
+        _mm512_mask_shuffle_epi8 (odd, 0x3333333333333333, even, high_halves));
   }
 }
-
-/* Values of a piece with the same scales. */
-typedef struct
-{
-  const uint8_t *from;
-  size_t at, n;
-} Run;
 
 /* A panel that is read piece by piece. */
 typedef struct
 {
   IntReader reader;
   const float *row_scales; /* which come in at the end; or NULL */
-  IntRoom room;            /* scales[i] are those of run i */
-  Run runs[INT_PIECE / VLM_K_STEP];
-  size_t n_runs;
+  IntRoom room;            /* scales[i] are those of run i of a piece */
+  size_t last_run;         /* of the piece before */
 } Panel;
 
-/* A piece that is made ready bit by bit. */
+/* Values of k in a unit. */
+#define UNIT VLM_K_STEP
+
+/* So many values of 16 columns, with the same scales, and where they go. */
 typedef struct
 {
-  const Panel *panel;
-  Piece *piece;
-  float bias;
+  const uint8_t *from;
+  uint8_t *to;
+  const float *scales, *mins;
+} Unit;
 
-  /* What comes next, and how much it still is. */
-  size_t run, tile, at, n_left;
-} Filler;
-
-/* Values that a call of fill_unit () makes ready, of 16 columns. */
-#define UNIT VLM_K_STEP
+/* Those of a piece. */
+typedef struct
+{
+  Unit of[N_TILES * INT_PIECE / UNIT];
+  size_t n;
+} Units;
 
 /* A word holds four values of a column; of 16 columns they are two rows of a tile. */
 vlm_always_inline uint8_t *
@@ -199,7 +232,7 @@ fill_rest (Piece *piece, size_t at)
 static void
 copy_scales (Panel *panel)
 {
-  const size_t last = panel->n_runs - 1;
+  const size_t last = panel->last_run;
 
   if (last == 0)
     return;
@@ -207,15 +240,36 @@ copy_scales (Panel *panel)
   memcpy (panel->room.mins[0], panel->room.mins[last], sizeof (IntRow));
 }
 
-/* Finds the runs of the next len values. */
+/* n values of run g of a piece, which begin at value number at of it. In the order of memory. */
 static void
-find_runs (Panel *panel, size_t len)
+add_units (Units *units, Piece *piece, const Panel *panel, size_t g, const uint8_t *from, size_t at,
+    size_t n)
+{
+  const size_t step = panel->reader.format->bits == 4 ? 8 : 4;
+  size_t l, tile;
+
+  for (l = 0; l < n; l += UNIT) {
+    for (tile = 0; tile < N_TILES; tile++) {
+      units->of[units->n++] = (Unit){ from + l / step * INT_LANE_BYTES + tile * sizeof (vi),
+        quad_at (piece, at + l, tile), panel->room.scales[g] + tile * VF_LANES,
+        panel->room.mins[g] + tile * VF_LANES };
+    }
+  }
+}
+
+/* What the next values of a panel are made of. */
+static void
+start_piece (Units *units, Piece *piece, Panel *panel)
 {
   IntReader *reader = &panel->reader;
+  const size_t left = reader->k - reader->at, len = left < INT_PIECE ? left : INT_PIECE;
   size_t g = 0, at, n;
 
+  piece->n_steps = n_steps_of (len);
+  fill_rest (piece, len);
+  units->n = 0;
   for (at = 0; at < len; at += n, g++) {
-    Run *run = &panel->runs[g];
+    const uint8_t *from;
 
     if (reader->at == reader->run_at + reader->run_len)
       int_enter_run (reader, g);
@@ -223,78 +277,55 @@ find_runs (Panel *panel, size_t len)
       copy_scales (panel);
     n = reader->run_at + reader->run_len - reader->at;
     n = n < len - at ? n : len - at;
-    run->at = at;
-    run->n = n;
     if (reader->format->bits == 4) {
-      run->from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
+      from = reader->run + panel_low_bytes (4, INT_PANEL, reader->at - reader->run_at);
       reader->at += n;
     } else {
-      run->from = int_widen_values (reader, panel->room.w + at * INT_PANEL, n);
+      from = int_widen_values (reader, panel->room.w + at * INT_PANEL, n);
     }
+    add_units (units, piece, panel, g, from, at, n);
+    panel->last_run = g;
   }
-  panel->n_runs = g;
 }
 
-/* Begins with the next values of a panel. */
-static void
-start_filling (Filler *filler, Piece *piece, Panel *panel)
-{
-  const size_t left = panel->reader.k - panel->reader.at, len = left < INT_PIECE ? left : INT_PIECE;
-
-  filler->panel = panel;
-  filler->piece = piece;
-  filler->run = filler->tile = filler->at = 0;
-  filler->n_left = N_TILES * len / UNIT;
-  piece->n_steps = n_steps_of (len);
-  fill_rest (piece, len);
-  find_runs (panel, len);
-}
-
-/* The next unit, of which there is one. */
 vlm_always_inline void
-fill_unit (Filler *filler, int has_nibbles, Kind kind)
+fill_unit (const Unit *unit, vf bias, int has_nibbles, Kind kind)
 {
-  const Panel *panel = filler->panel;
-  const Run *run = &panel->runs[filler->run];
-  const size_t tile = filler->tile, at = filler->at;
-  const float *scales = panel->room.scales[filler->run] + tile * VF_LANES;
-  const float *mins = panel->room.mins[filler->run] + tile * VF_LANES;
-  const Columns columns = { vf_set1 (filler->bias),
-    kind == UNSCALED ? vf_zero () : vf_mul (vf_load (scales), vf_set1 (256)),
-    kind == WITH_MIN ? vf_load (mins) : vf_zero () };
+  const Columns columns = columns_of (unit->scales, unit->mins, bias, kind);
   const size_t step = has_nibbles ? 8 : 4;
-  const uint8_t *from = run->from + at / step * INT_LANE_BYTES + tile * sizeof (vi);
-  uint8_t *to = quad_at (filler->piece, run->at + at, tile);
   size_t l;
 
   VLM_UNROLL
   for (l = 0; l < UNIT; l += step) {
-    const uint8_t *next = from + l / step * INT_LANE_BYTES;
-    const vi words = vi_load (next);
+    const uint8_t *from = unit->from + l / step * INT_LANE_BYTES;
+    uint8_t *to = unit->to + l / 2 * AMX_ROW_BYTES;
+    const vi words = vi_load (from);
 
-    VLM_STREAM (next + VLM_STREAM_BYTES);
+    VLM_STREAM (from + VLM_STREAM_BYTES);
     if (has_nibbles) {
-      store_pairs (to + l / 2 * AMX_ROW_BYTES, vi_low_nibbles (words), &columns, kind);
-      store_pairs (to + (l + 4) / 2 * AMX_ROW_BYTES, vi_high_nibbles (words), &columns, kind);
+      store_pairs (to, vi_low_nibbles (words), &columns, 1, kind);
+      store_pairs (to + 2 * AMX_ROW_BYTES, vi_high_nibbles (words), &columns, 1, kind);
     } else {
-      store_pairs (to + l / 2 * AMX_ROW_BYTES, words, &columns, kind);
+      store_pairs (to, words, &columns, 0, kind);
     }
-  }
-
-  filler->n_left--;
-  filler->at += UNIT;
-  if (filler->at == run->n) {
-    filler->at = 0;
-    filler->tile = (tile + 1) % N_TILES;
-    filler->run += filler->tile == 0;
   }
 }
 
-vlm_always_inline void
-fill_units (Filler *filler, size_t n, int has_nibbles, Kind kind)
+/* Units that are yet to be made ready, in registers. */
+typedef struct
 {
-  for (; n > 0 && filler->n_left > 0; n--)
-    fill_unit (filler, has_nibbles, kind);
+  const Unit *next, *end;
+  vf bias;
+  size_t n; /* at a time */
+} Fill;
+
+vlm_always_inline void
+fill_units (Fill *fill, int has_nibbles, Kind kind)
+{
+  size_t i;
+
+  for (i = 0; i < fill->n && fill->next < fill->end; i++)
+    fill_unit (fill->next++, fill->bias, has_nibbles, kind);
 }
 
 /* ---- Products ------------------------------------------------------------------------------ */
@@ -308,6 +339,7 @@ typedef struct
   size_t first; /* row of x */
   size_t m, n;
   const float *bias; /* or NULL */
+  float w_bias;      /* what is in weights before they are scaled */
 } Product;
 
 /* Where sums of 32 rows and 32 columns belong. */
@@ -345,24 +377,44 @@ typedef struct
   BEGIN (3)                                                                                        \
   AMX_MULTIPLY (3, 5, 7);
 
+/* Rows of sums that are called for at a time. */
+#define AHEAD_ROWS 4
+
+/* Sums of the block after this one are called into the first-level cache: a tile that is loaded from
+ * the second, or stored to it, holds up what follows. */
+vlm_always_inline void
+call_sums_ahead (const Sums *next, size_t s)
+{
+  const uint8_t *y = next->y + s * AHEAD_ROWS * next->ldy;
+  size_t r;
+
+  if (s >= BLOCK_ROWS / AHEAD_ROWS)
+    return;
+  VLM_UNROLL
+  for (r = 0; r < AHEAD_ROWS; r++) {
+    __builtin_prefetch (y + r * next->ldy);
+    __builtin_prefetch (y + r * next->ldy + AMX_ROW_BYTES);
+  }
+}
+
 /*
  * Adds the products of 32 rows and 32 columns to what is at from, and leaves the sums in tiles; those
  * of before go to done. Between products, some of the next piece are made ready, since tiles and
  * vectors are computed by different units.
  */
 vlm_always_inline void
-multiply_block (Sums done, Sums from, const uint8_t *rows, size_t rows_bytes,
-    const Tile (*columns)[2], size_t n_steps, Filler *filler, size_t n_units, int has_nibbles,
-    Kind kind)
+multiply_block (Sums done, Sums from, const Sums *next, const uint8_t *rows, size_t rows_bytes,
+    const Tile (*columns)[2], size_t n_steps, Fill *fill, int has_nibbles, Kind kind)
 {
   const uint8_t *below = rows + rows_bytes;
   size_t s;
 
   PRODUCTS (0, BEGIN)
-  fill_units (filler, n_units, has_nibbles, kind);
+  fill_units (fill, has_nibbles, kind);
   for (s = 1; s < n_steps; s++) {
     PRODUCTS (s, GO_ON)
-    fill_units (filler, n_units, has_nibbles, kind);
+    call_sums_ahead (next, s - 1);
+    fill_units (fill, has_nibbles, kind);
   }
 }
 
@@ -380,7 +432,7 @@ end_block (const Product *p, const Sums *sums)
     float *y = (float *) sums->y + v;
 
     if (sums->scales != NULL)
-      scale = vf_mul (vf_load (sums->scales + v), vf_set1 (256));
+      scale = vf_load (sums->scales + v);
     for (i = 0; i < BLOCK_ROWS; i++, y += p->ldy)
       vf_store (y, vf_fma (vf_load (y), scale, bias));
   }
@@ -389,51 +441,63 @@ end_block (const Product *p, const Sums *sums)
 /* Multiplies all rows with a piece of a panel, and makes the next one ready meanwhile. */
 vlm_always_inline void
 multiply_piece (const Product *p, Sums *done, const Piece *piece, size_t at, const Panel *panel,
-    size_t first_column, Filler *filler, int has_nibbles, Kind kind)
+    size_t first_column, const Units *units, int has_nibbles, Kind kind)
 {
   static const uint8_t zeros[2 * AMX_ROW_BYTES] __attribute__ ((aligned (64)));
   const uint8_t *rows = (const uint8_t *) p->x->data + place_of (p->x, p->first, at);
   const size_t rows_bytes = piece->n_steps * AMX_TILE_BYTES;
   const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const size_t all_steps = n_blocks * N_TILES / 2 * piece->n_steps;
-  const size_t n_units = (filler->n_left + all_steps - 1) / all_steps;
+  Fill fill = { units->of, units->of + units->n, vf_set1 (p->w_bias),
+    (units->n + all_steps - 1) / all_steps };
   size_t i, pair;
 
   for (pair = 0; pair < N_TILES / 2; pair++) {
     const size_t column = first_column + pair * 2 * AMX_COLUMNS;
+    const size_t next_column = column + 2 * AMX_COLUMNS < p->n ? column + 2 * AMX_COLUMNS : 0;
     const float *scales = panel->row_scales;
     Sums sums = { (uint8_t *) (p->y + column), p->ldy * sizeof (float), column,
       scales != NULL ? scales + pair * 2 * AMX_COLUMNS : NULL, at + INT_PIECE >= p->x->k };
     /* What is read only. */
     const Sums none = { .y = (uint8_t *) zeros };
 
-    for (i = 0; i < p->m; i += BLOCK_ROWS, sums.y += BLOCK_ROWS * sums.ldy) {
-      multiply_block (*done, at == 0 ? none : sums, rows + i / AMX_ROWS * rows_bytes, rows_bytes,
-          piece->tiles[pair], piece->n_steps, filler, n_units, has_nibbles, kind);
+    for (i = 0; i < p->m; i += BLOCK_ROWS) {
+      Sums next = sums;
+
+      next.y += BLOCK_ROWS * sums.ldy;
+      if (i + BLOCK_ROWS >= p->m)
+        next.y = (uint8_t *) (p->y + next_column);
+      multiply_block (*done, at == 0 ? none : sums, &next, rows + i / AMX_ROWS * rows_bytes,
+          rows_bytes, piece->tiles[pair], piece->n_steps, &fill, has_nibbles, kind);
       end_block (p, done);
       *done = sums;
+      sums = next;
     }
   }
 }
 
 /* All panels take their turns with a piece each, so that rows pass by once for all of them. */
 vlm_always_inline void
-multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind kind)
+multiply (const Product *p, Panel *panels, int has_nibbles, Kind kind)
 {
   const size_t n_panels = (p->n + INT_PANEL - 1) / INT_PANEL;
   const size_t n_pieces = n_panels * ((p->x->k + INT_PIECE - 1) / INT_PIECE);
   Piece pieces[2];
   uint8_t nothing[4 * AMX_TILE_BYTES];
   Sums done = { .y = nothing, .ldy = 2 * AMX_ROW_BYTES };
+  Units units;
+  Fill all;
   size_t i;
 
-  start_filling (filler, &pieces[0], &panels[0]);
-  fill_units (filler, SIZE_MAX, has_nibbles, kind);
+  start_piece (&units, &pieces[0], &panels[0]);
+  all = (Fill){ units.of, units.of + units.n, vf_set1 (p->w_bias), SIZE_MAX };
+  fill_units (&all, has_nibbles, kind);
   for (i = 0; i < n_pieces; i++) {
+    units.n = 0;
     if (i + 1 < n_pieces)
-      start_filling (filler, &pieces[(i + 1) % 2], &panels[(i + 1) % n_panels]);
+      start_piece (&units, &pieces[(i + 1) % 2], &panels[(i + 1) % n_panels]);
     multiply_piece (p, &done, &pieces[i % 2], i / n_panels * INT_PIECE, &panels[i % n_panels],
-        i % n_panels * INT_PANEL, filler, has_nibbles, kind);
+        i % n_panels * INT_PANEL, &units, has_nibbles, kind);
   }
   ON_SUMS (0, AMX_STORE, done)
   ON_SUMS (1, AMX_STORE, done)
@@ -443,10 +507,9 @@ multiply (const Product *p, Panel *panels, Filler *filler, int has_nibbles, Kind
 }
 
 #define DEFINE_MULTIPLY(name, has_nibbles, kind)                                                   \
-  static __attribute__ ((noinline)) void multiply_##name (                                         \
-      const Product *p, Panel *panels, Filler *filler)                                             \
+  static __attribute__ ((noinline)) void multiply_##name (const Product *p, Panel *panels)         \
   {                                                                                                \
-    multiply (p, panels, filler, has_nibbles, kind);                                               \
+    multiply (p, panels, has_nibbles, kind);                                                       \
   }
 
 DEFINE_MULTIPLY (nibbles_unscaled, 1, UNSCALED)
@@ -456,28 +519,29 @@ DEFINE_MULTIPLY (bytes_unscaled, 0, UNSCALED)
 DEFINE_MULTIPLY (bytes_scaled, 0, SCALED)
 DEFINE_MULTIPLY (bytes_with_min, 0, WITH_MIN)
 
-typedef void (*MultiplyFunc) (const Product *p, Panel *panels, Filler *filler);
+typedef void (*MultiplyFunc) (const Product *p, Panel *panels);
 
 static const MultiplyFunc multiply_funcs[2][3] = {
   { multiply_bytes_unscaled, multiply_bytes_scaled, multiply_bytes_with_min },
   { multiply_nibbles_unscaled, multiply_nibbles_scaled, multiply_nibbles_with_min },
 };
 
+/* Scales that are floats have too many bits for a bias that is taken out with them. */
 static Kind
 kind_of (const VlmIntFormat *format)
 {
   if (format->scale == VLM_SCALE_ROW)
     return UNSCALED;
-  return format->has_min ? WITH_MIN : SCALED;
+  return format->has_min || format->scale == VLM_SCALE_F32 ? WITH_MIN : SCALED;
 }
 
 static void
 amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, size_t m,
     const VlmIntFormat *format, const void *w, size_t panel_bytes, size_t n, const float *bias)
 {
-  const Product p = { y, ldy, x, first, m, n, bias };
+  const Product p = { y, ldy, x, first, m, n, bias, bias_of (format) };
+  const Kind kind = kind_of (format);
   Panel panels[VLM_TILED_PANELS];
-  Filler filler = { .bias = 1 + (float) int_bias (format) / 256 };
   size_t i;
 
   if (m == 0 || n == 0)
@@ -487,10 +551,12 @@ amx_matmul_tiled (float *y, size_t ldy, const VlmTiledRows *x, size_t first, siz
 
     panels[i].reader = int_start_panel (&panels[i].room, format, panel, x->k, 0);
     panels[i].row_scales = format->scale == VLM_SCALE_ROW ? (const float *) panel : NULL;
-    panels[i].n_runs = 1;
+    panels[i].last_run = 0;
+    if (kind == WITH_MIN && !format->has_min)
+      memset (panels[i].room.mins, 0, sizeof panels[i].room.mins);
   }
   amx_configure ();
-  multiply_funcs[format->bits == 4][kind_of (format)](&p, panels, &filler);
+  multiply_funcs[format->bits == 4][kind](&p, panels);
   AMX_RELEASE ();
 }
 

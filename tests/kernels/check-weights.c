@@ -15,6 +15,8 @@ const VlmIntFormat check_int_formats[CHECK_N_INT_FORMATS] = {
   { 5, VLM_SCALE_CODES, 1, 32 },
   { 6, VLM_SCALE_CODES, 0, 16 },
   { 4, VLM_SCALE_F32, 1, 64 },
+  { 4, VLM_SCALE_F32, 0, 32 },
+  { 8, VLM_SCALE_F32, 0, 64 },
 };
 
 size_t

@@ -29,7 +29,7 @@ typedef enum
 } CheckKind;
 
 /* Those that files have; the first has a scale for each row. */
-#define CHECK_N_INT_FORMATS 12
+#define CHECK_N_INT_FORMATS 14
 extern const VlmIntFormat check_int_formats[CHECK_N_INT_FORMATS];
 
 /* One that no file has, with scales of that kind. */
