@@ -192,7 +192,7 @@ typedef struct
 /* Values of k in a unit. */
 #define UNIT VLM_K_STEP
 
-/* So many values of 16 columns, with the same scales, and where they go. */
+/* So many values of all columns, with the same scales, and where those of the first 16 columns go. */
 typedef struct
 {
   const uint8_t *from;
@@ -203,15 +203,22 @@ typedef struct
 /* Those of a piece. */
 typedef struct
 {
-  Unit of[N_TILES * INT_PIECE / UNIT];
+  Unit of[INT_PIECE / UNIT];
   size_t n;
 } Units;
 
+/* Where the same values of other columns are from there. */
+vlm_always_inline size_t
+tile_offset (size_t tile)
+{
+  return tile / 2 * sizeof ((Piece *) NULL)->tiles[0] + tile % 2 * sizeof (Tile);
+}
+
 /* A word holds four values of a column; of 16 columns they are two rows of a tile. */
 vlm_always_inline uint8_t *
-quad_at (Piece *piece, size_t l, size_t tile)
+quad_at (Piece *piece, size_t l)
 {
-  return piece->tiles[tile / 2][l / STEP][tile % 2] + l % STEP / 4 * 2 * AMX_ROW_BYTES;
+  return piece->tiles[0][l / STEP][0] + l % STEP / 4 * 2 * AMX_ROW_BYTES;
 }
 
 /* Zeros up to the end of the last step. */
@@ -222,8 +229,8 @@ fill_rest (Piece *piece, size_t at)
 
   for (tile = 0; tile < N_TILES; tile++) {
     for (l = at; l % STEP != 0; l += 4) {
-      vi_store (quad_at (piece, l, tile), vi_set1 (0));
-      vi_store (quad_at (piece, l, tile) + AMX_ROW_BYTES, vi_set1 (0));
+      vi_store (quad_at (piece, l) + tile_offset (tile), vi_set1 (0));
+      vi_store (quad_at (piece, l) + tile_offset (tile) + AMX_ROW_BYTES, vi_set1 (0));
     }
   }
 }
@@ -240,21 +247,17 @@ copy_scales (Panel *panel)
   memcpy (panel->room.mins[0], panel->room.mins[last], sizeof (IntRow));
 }
 
-/* n values of run g of a piece, which begin at value number at of it. In the order of memory. */
+/* n values of run g of a piece, which begin at value number at of it. */
 static void
 add_units (Units *units, Piece *piece, const Panel *panel, size_t g, const uint8_t *from, size_t at,
     size_t n)
 {
   const size_t step = panel->reader.format->bits == 4 ? 8 : 4;
-  size_t l, tile;
+  size_t l;
 
-  for (l = 0; l < n; l += UNIT) {
-    for (tile = 0; tile < N_TILES; tile++) {
-      units->of[units->n++] = (Unit){ from + l / step * INT_LANE_BYTES + tile * sizeof (vi),
-        quad_at (piece, at + l, tile), panel->room.scales[g] + tile * VF_LANES,
-        panel->room.mins[g] + tile * VF_LANES };
-    }
-  }
+  for (l = 0; l < n; l += UNIT)
+    units->of[units->n++] = (Unit){ from + l / step * INT_LANE_BYTES, quad_at (piece, at + l),
+      panel->room.scales[g], panel->room.mins[g] };
 }
 
 /* What the next values of a panel are made of. */
@@ -288,17 +291,18 @@ start_piece (Units *units, Piece *piece, Panel *panel)
   }
 }
 
+/* The unit's values of 16 columns. */
 vlm_always_inline void
-fill_unit (const Unit *unit, vf bias, int has_nibbles, Kind kind)
+fill_tile (const Unit *unit, size_t tile, vf bias, int has_nibbles, Kind kind)
 {
-  const Columns columns = columns_of (unit->scales, unit->mins, bias, kind);
-  const size_t step = has_nibbles ? 8 : 4;
+  const size_t column = tile * AMX_COLUMNS, step = has_nibbles ? 8 : 4;
+  const Columns columns = columns_of (unit->scales + column, unit->mins + column, bias, kind);
+  const uint8_t *from = unit->from + column * INT_INNER;
+  uint8_t *to = unit->to + tile_offset (tile);
   size_t l;
 
   VLM_UNROLL
   for (l = 0; l < UNIT; l += step) {
-    const uint8_t *from = unit->from + l / step * INT_LANE_BYTES;
-    uint8_t *to = unit->to + l / 2 * AMX_ROW_BYTES;
     const vi words = vi_load (from);
 
     VLM_STREAM (from + VLM_STREAM_BYTES);
@@ -308,24 +312,30 @@ fill_unit (const Unit *unit, vf bias, int has_nibbles, Kind kind)
     } else {
       store_pairs (to, words, &columns, 0, kind);
     }
+    from += INT_LANE_BYTES;
+    to += step / 2 * AMX_ROW_BYTES;
   }
 }
 
-/* Units that are yet to be made ready, in registers. */
+/* Units that are yet to be made ready, in the order of memory; in registers. */
 typedef struct
 {
   const Unit *next, *end;
+  size_t tile; /* of the next one */
   vf bias;
-  size_t n; /* at a time */
+  size_t n; /* tiles of units at a time */
 } Fill;
 
 vlm_always_inline void
-fill_units (Fill *fill, int has_nibbles, Kind kind)
+fill_tiles (Fill *fill, int has_nibbles, Kind kind)
 {
   size_t i;
 
-  for (i = 0; i < fill->n && fill->next < fill->end; i++)
-    fill_unit (fill->next++, fill->bias, has_nibbles, kind);
+  for (i = 0; i < fill->n && fill->next < fill->end; i++) {
+    fill_tile (fill->next, fill->tile, fill->bias, has_nibbles, kind);
+    fill->tile = (fill->tile + 1) % N_TILES;
+    fill->next += fill->tile == 0;
+  }
 }
 
 /* ---- Products ------------------------------------------------------------------------------ */
@@ -410,11 +420,11 @@ multiply_block (Sums done, Sums from, const Sums *next, const uint8_t *rows, siz
   size_t s;
 
   PRODUCTS (0, BEGIN)
-  fill_units (fill, has_nibbles, kind);
+  fill_tiles (fill, has_nibbles, kind);
   for (s = 1; s < n_steps; s++) {
     PRODUCTS (s, GO_ON)
     call_sums_ahead (next, s - 1);
-    fill_units (fill, has_nibbles, kind);
+    fill_tiles (fill, has_nibbles, kind);
   }
 }
 
@@ -448,8 +458,8 @@ multiply_piece (const Product *p, Sums *done, const Piece *piece, size_t at, con
   const size_t rows_bytes = piece->n_steps * AMX_TILE_BYTES;
   const size_t n_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const size_t all_steps = n_blocks * N_TILES / 2 * piece->n_steps;
-  Fill fill = { units->of, units->of + units->n, vf_set1 (p->w_bias),
-    (units->n + all_steps - 1) / all_steps };
+  Fill fill = { units->of, units->of + units->n, 0, vf_set1 (p->w_bias),
+    (units->n * N_TILES + all_steps - 1) / all_steps };
   size_t i, pair;
 
   for (pair = 0; pair < N_TILES / 2; pair++) {
@@ -490,8 +500,8 @@ multiply (const Product *p, Panel *panels, int has_nibbles, Kind kind)
   size_t i;
 
   start_piece (&units, &pieces[0], &panels[0]);
-  all = (Fill){ units.of, units.of + units.n, vf_set1 (p->w_bias), SIZE_MAX };
-  fill_units (&all, has_nibbles, kind);
+  all = (Fill){ units.of, units.of + units.n, 0, vf_set1 (p->w_bias), SIZE_MAX };
+  fill_tiles (&all, has_nibbles, kind);
   for (i = 0; i < n_pieces; i++) {
     units.n = 0;
     if (i + 1 < n_pieces)
