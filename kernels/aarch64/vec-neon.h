@@ -234,12 +234,6 @@ vd_from_vf (vf x)
   return (vd){ vcvt_f64_f32 (vget_low_f32 (x)), vcvt_high_f64_f32 (x) };
 }
 
-vlm_always_inline vf
-vf_from_vd (vd x)
-{
-  return vcvt_high_f32_f64 (vcvt_f32_f64 (x.low), x.high);
-}
-
 vlm_always_inline vd
 vd_add (vd a, vd b)
 {

@@ -229,12 +229,6 @@ vd_from_vf (vf x)
     _mm256_cvtps_pd (_mm256_extractf128_ps (x, 1)) };
 }
 
-vlm_always_inline vf
-vf_from_vd (vd x)
-{
-  return _mm256_set_m128 (_mm256_cvtpd_ps (x.high), _mm256_cvtpd_ps (x.low));
-}
-
 vlm_always_inline vd
 vd_add (vd a, vd b)
 {

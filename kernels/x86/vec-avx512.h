@@ -209,13 +209,6 @@ vd_from_vf (vf x)
     _mm512_cvtps_pd (_mm512_extractf32x8_ps (x, 1)) };
 }
 
-vlm_always_inline vf
-vf_from_vd (vd x)
-{
-  return _mm512_insertf32x8 (
-      _mm512_castps256_ps512 (_mm512_cvtpd_ps (x.low)), _mm512_cvtpd_ps (x.high), 1);
-}
-
 vlm_always_inline vd
 vd_add (vd a, vd b)
 {
