@@ -223,12 +223,12 @@ score_part (FourTiles scores, Split (*q)[2], Split (*keys)[2], size_t steps)
 vlm_always_inline vf
 weight_of (vf x)
 {
-  const vf r = _mm512_reduce_ps (x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  vf n, r = vf_split (x, &n);
   vf y = vf_fma (vf_set1 (0x1.3f96a8p-4f), r, vf_set1 (0x1.cefc52p-3f));
 
   y = vf_fma (y, r, vf_set1 (0x1.64444ap-1f));
   y = vf_fma (y, r, vf_set1 (0x1.fff634p-1f));
-  return _mm512_scalef_ps (y, x);
+  return vf_scale2 (y, n);
 }
 
 /* Which of the 16 keys from number first on are among n. */
