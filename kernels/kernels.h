@@ -27,6 +27,9 @@
 /* Keys of the attention entry lie in panels of this many, whatever the level. */
 #define VLM_KEY_PANEL 16
 
+/* Keys of a call of attention_tiled at most. */
+#define VLM_TILED_KEYS 128
+
 /* No level has a wider weight panel than this. */
 #define VLM_MAX_PANEL 64
 
@@ -290,6 +293,19 @@ typedef struct
    * of up to 4096 keys: roundings that all point the same way could exceed it.)
    */
   void (*attention) (const VlmAttention *args);
+
+  /*
+   * The same over at most VLM_TILED_KEYS keys, for many queries, in tiles of bfloat16; NULL on levels
+   * where that is not faster. Each of q and k is the sum of two bfloat16 numbers, and the product of
+   * the smaller two is left out. Values and their weights are rounded to bfloat16; max, sum and out of
+   * other keys are not. Numbers below 2^-126 count as zero. Values of keys that a query does not see
+   * may be multiplied by zero: k, v and their products with q are finite.
+   *
+   * Error, where m_j is the error of a score:
+   *   m_j   <= (2^-16 + 2^-22 head_dim) * sum_d |scale * q[d] k[j][d]|
+   *   error <= (e^(2 m) (1 + 2^-7) - 1 + 2^-8) * max |v|,   m = max_j m_j
+   */
+  void (*attention_tiled) (const VlmAttention *args);
 
   /*
    * Attention that rounds its inputs, for many queries of one head. pack_head brings keys and values

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Tokens of a prompt look at older ones in packed heads of 128 tokens each, in integers, and at those
- * since the last multiple of 128 in floats. So a head is packed once, when its tokens are complete,
+ * Tokens of a prompt look at older ones in packed heads of 128 tokens each, rounded, and at those
+ * since the last multiple of 128 in floats, or nearly so in tiles. So a head is packed once, when its tokens are complete,
  * and what a token sees depends on its position alone: not on the chunk that it comes in, nor on
  * tokens after it, whose values would have a part in the scales of a head that is not full yet.
  */
@@ -103,7 +103,10 @@ attend_job (gsize job, guint thread, gpointer user_data)
   const gsize first_key = n_packed * VLM_PACKED_TOKENS;
   gfloat max[QUERY_BLOCK], sum[QUERY_BLOCK];
   VlmAttention args = { .causal = TRUE, .head_dim = dim, .v_stride = dim };
+  void (*attend) (const VlmAttention *) = attention->kernels->attention;
 
+  if (run->may_round && attention->kernels->attention_tiled != NULL)
+    attend = attention->kernels->attention_tiled;
   args.n_queries = end - first;
   args.out_stride = args.q_stride = config->n_heads * dim;
   args.out = attention->mixed + (first - attention->position) * args.out_stride + head * dim;
@@ -118,7 +121,7 @@ attend_job (gsize job, guint thread, gpointer user_data)
     args.max = max;
     args.sum = sum;
   }
-  attention->kernels->attention (&args);
+  attend (&args);
 }
 
 gboolean

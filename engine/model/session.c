@@ -6,17 +6,29 @@
 
 #include "decoder.h"
 #include "engine/image/crops.h"
-#include "engine/runtime/alloc.h"
+#include "engine/runtime/arena.h"
 #include "engine/text/detokenizer.h"
 #include "engine/text/repetition.h"
 #include "sampler.h"
 #include "settings.h"
 #include "vision.h"
 
+/* What requests write and read. Memory taken anew would be cleared first, page by page. */
+enum
+{
+  KEPT_ROWS,
+  KEPT_FEATURES,
+  KEPT_IMAGE_EMBEDS,
+  KEPT_EMBEDS,
+  KEPT_LOGITS,
+  N_KEPT
+};
+
 struct _VlmSession
 {
   VlmModel *model;
   VlmArena arena;
+  VlmArena kept[N_KEPT]; /* an array each, from one request to the next */
   VlmCache cache;
   GArray *prefix; /* gint32 ids that the cache is marked behind */
 };
@@ -35,7 +47,8 @@ typedef struct
   guint n_crops;      /* counted over all pictures, for the watcher */
   GArray *prompt;     /* gint32 ids */
   gsize n_image_tokens;
-  gsize n_kept_tokens;  /* of the prompt, which the cache has from the request before */
+  gsize n_kept_tokens; /* of the prompt, which the cache has from the request before */
+  /* Kept by the session. */
   gfloat *image_embeds; /* [n_image_tokens][hidden] */
   gfloat *embeds;       /* [prefill chunk][hidden] */
   gfloat *logits;       /* [vocab_size] */
@@ -61,13 +74,30 @@ vlm_session_new (VlmModel *model)
 void
 vlm_session_free (VlmSession *session)
 {
+  guint i;
+
   if (session == NULL)
     return;
+  for (i = 0; i < N_KEPT; i++)
+    vlm_arena_clear (&session->kept[i]);
   g_array_unref (session->prefix);
   vlm_cache_clear (&session->cache);
   vlm_arena_clear (&session->arena);
   vlm_model_unref (session->model);
   g_free (session);
+}
+
+/* The array with that number: rows times columns, contents undefined. */
+static gfloat *
+take_array (VlmSession *session, guint number, gsize rows, gsize columns, GError **error)
+{
+  VlmArena *arena = &session->kept[number];
+  gsize n, total = 0;
+
+  if (!g_size_checked_mul (&n, rows, columns))
+    n = G_MAXSIZE;
+  vlm_arena_measure (&total, n);
+  return vlm_arena_reserve (arena, total, error) ? vlm_arena_take (arena, n) : NULL;
 }
 
 /* Adds the time since *since to *sum and starts the next measurement. */
@@ -172,15 +202,15 @@ encode_crop (
   gsize patch_len = (gsize) patch * patch * 3;
   gsize hidden = model->config.vision.hidden_size;
   guint factor = model->config.projector.downsample_factor;
-  g_autofree gfloat *rows = vlm_alloc (n, patch_len * sizeof (gfloat), "patch rows", error);
-  g_autofree gfloat *features = NULL;
+  gfloat *rows = take_array (answer->session, KEPT_ROWS, n, patch_len, error);
+  gfloat *features;
   const gsize crop_shape[3] = { height, width, 3 };
   gint64 since = g_get_monotonic_time ();
   gboolean ok;
 
   if (rows == NULL)
     return 0;
-  features = vlm_alloc (n, hidden * sizeof (gfloat), "the tower's features", error);
+  features = take_array (answer->session, KEPT_FEATURES, n, hidden, error);
   if (features == NULL)
     return 0;
   vlm_crop_patches (processor, g_bytes_get_data (crop, NULL), width, height, rows);
@@ -244,8 +274,8 @@ encode_images (Answer *answer, GError **error)
 
   if (answer->n_image_tokens == 0)
     return TRUE;
-  answer->image_embeds = vlm_alloc (
-      answer->n_image_tokens, hidden * sizeof (gfloat), "the embeddings of image tokens", error);
+  answer->image_embeds =
+      take_array (answer->session, KEPT_IMAGE_EMBEDS, answer->n_image_tokens, hidden, error);
   if (answer->image_embeds == NULL)
     return FALSE;
   tokens = answer->image_embeds;
@@ -396,11 +426,11 @@ prefill (Answer *answer, GError **error)
   gsize n_prompt = answer->prompt->len;
 
   show_array (answer, "input_ids", 0, VLM_ARRAY_I32, n_prompt, 0, answer->prompt->data);
-  answer->embeds = vlm_alloc (MIN (answer->settings.prefill_chunk, n_prompt),
-      config->hidden_size * sizeof (gfloat), "the embeddings of a chunk", error);
+  answer->embeds = take_array (answer->session, KEPT_EMBEDS,
+      MIN (answer->settings.prefill_chunk, n_prompt), config->hidden_size, error);
   if (answer->embeds == NULL)
     return FALSE;
-  answer->logits = vlm_alloc (config->vocab_size, sizeof (gfloat), "the logits", error);
+  answer->logits = take_array (answer->session, KEPT_LOGITS, 1, config->vocab_size, error);
   if (answer->logits == NULL)
     return FALSE;
   if (!feed_prefix (answer, error) || !feed_prompt (answer, n_prompt, error))
@@ -552,9 +582,6 @@ answer_clear (Answer *answer)
 {
   g_clear_pointer (&answer->team, vlm_team_free);
   g_free (answer->layouts);
-  g_free (answer->image_embeds);
-  g_free (answer->embeds);
-  g_free (answer->logits);
   g_clear_pointer (&answer->prompt, g_array_unref);
   g_clear_pointer (&answer->output, g_array_unref);
   if (answer->text != NULL)

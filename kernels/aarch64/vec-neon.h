@@ -222,6 +222,14 @@ vf_scale2 (vf x, vf n)
   return vmulq_f32 (vmulq_f32 (x, a), b);
 }
 
+vlm_always_inline vf
+vf_split (vf x, vf *n)
+{
+  x = vf_min (vf_set1 (130.0f), vf_max (vf_set1 (-160.0f), x));
+  *n = vrndmq_f32 (x);
+  return vf_sub (x, *n);
+}
+
 vlm_always_inline vd
 vd_set1 (double x)
 {

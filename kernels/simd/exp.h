@@ -27,4 +27,17 @@ vf_exp (vf x)
   return vf_scale2 (vf_add (y, vf_set1 (1.0f)), n);
 }
 
+/* 2^x with a relative error of 2^-22; 0 far below, infinity from 128 on, NaN for NaN, exactly 1 for 0. */
+vlm_always_inline vf
+vf_exp2 (vf x)
+{
+  vf n, r = vf_split (x, &n), y;
+
+  y = vf_fma (vf_set1 (0x1.e9750ep-10f), r, vf_set1 (0x1.277850p-7f));
+  y = vf_fma (y, r, vf_set1 (0x1.c91ce8p-5f));
+  y = vf_fma (y, r, vf_set1 (0x1.ebdb56p-3f));
+  y = vf_fma (y, r, vf_set1 (0x1.62e4bap-1f));
+  return vf_scale2 (vf_fma (y, r, vf_set1 (1.0f)), n);
+}
+
 #endif

@@ -8,6 +8,7 @@
  */
 
 #include "amx-tiles.h"
+#include "attention-amx.h"
 #include "head-amx.h"
 
 /* What a reader gives at a time. */
@@ -577,4 +578,5 @@ vlm_kernels_fill_amx (VlmKernels *kernels)
   kernels->tile_row = amx_tile_row;
   kernels->matmul_tiled = amx_matmul_tiled;
   vlm_amx_fill_head (kernels);
+  vlm_amx_fill_attention (kernels);
 }

@@ -9,21 +9,17 @@
 #ifndef VLM_KERNELS_HEAD_AMX_PACK_H
 #define VLM_KERNELS_HEAD_AMX_PACK_H
 
-#include "amx-tiles.h"
-#include "vec-avx512.h"
+#include "amx-halves.h"
 
 #include "kernels/head.h"
 #include "kernels/simd/head-ahead.h"
 #include "kernels/simd/rest.h"
 
-/* Numbers in a row of a tile: values of d of a query, or weights of keys. */
-#define STEP 32
+/* Of values of d of a query; a step of weights is of keys. */
 #define MOST_STEPS (HEAD_MAX_DIM / STEP)
 
 /* Keys whose values are added up at once: two steps of weights. */
 #define BLOCK 64
-
-typedef uint16_t HalfTile[AMX_ROWS][STEP];
 
 typedef struct
 {
@@ -33,12 +29,6 @@ typedef struct
   /* [blocks][steps][2 of 32 keys][2 of 16 d]: rows are pairs of keys in the order of weights */
   HalfTile *values;
 } HeadArrays;
-
-static size_t
-count_steps (size_t head_dim)
-{
-  return (head_dim + STEP - 1) / STEP;
-}
 
 static size_t
 count_blocks (size_t n_keys)
@@ -78,13 +68,6 @@ static size_t
 key_of_weight (size_t i)
 {
   return i / 8 * 4 + i % 4 + i / 4 % 2 * 16;
-}
-
-/* Numbers of first, then of second. */
-vlm_always_inline __m512i
-round_pair (vf first, vf second)
-{
-  return (__m512i) _mm512_cvtne2ps_pbh (second, first);
 }
 
 /* Of up to 64 values of d from d on. */
@@ -171,18 +154,16 @@ pack_key_tile (HalfTile tile, const VlmHead *head, const float *mean, size_t fir
 static void
 pack_value_tile (HalfTile tile, const VlmHead *head, const float *mean, size_t first, size_t d)
 {
-  static const uint16_t pairs[2 * AMX_COLUMNS] = { 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
-    7, 23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
-  const __m512i order = _mm512_loadu_si512 (pairs);
   size_t r;
 
   for (r = 0; r < AMX_ROWS; r++) {
     const size_t key = first + key_of_weight (2 * r);
-    __m512i both = round_pair (
-        load_centred (head->v, head->v_stride, mean, key, head->n_keys, d, head->head_dim),
-        load_centred (head->v, head->v_stride, mean, key + 1, head->n_keys, d, head->head_dim));
 
-    _mm512_storeu_si512 (tile[r], _mm512_permutexvar_epi16 (order, both));
+    _mm512_storeu_si512 (tile[r],
+        round_in_turn (
+            load_centred (head->v, head->v_stride, mean, key, head->n_keys, d, head->head_dim),
+            load_centred (
+                head->v, head->v_stride, mean, key + 1, head->n_keys, d, head->head_dim)));
   }
 }
 

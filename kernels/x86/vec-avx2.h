@@ -216,6 +216,14 @@ vf_scale2 (vf x, vf n)
   return _mm256_mul_ps (_mm256_mul_ps (x, _mm256_castsi256_ps (a)), _mm256_castsi256_ps (b));
 }
 
+vlm_always_inline vf
+vf_split (vf x, vf *n)
+{
+  x = vf_min (vf_set1 (130.0f), vf_max (vf_set1 (-160.0f), x));
+  *n = _mm256_floor_ps (x);
+  return vf_sub (x, *n);
+}
+
 vlm_always_inline vd
 vd_set1 (double x)
 {

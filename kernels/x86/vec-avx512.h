@@ -196,6 +196,13 @@ vf_scale2 (vf x, vf n)
   return _mm512_scalef_ps (x, n);
 }
 
+vlm_always_inline vf
+vf_split (vf x, vf *n)
+{
+  *n = x; /* vf_scale2 rounds down itself */
+  return _mm512_reduce_ps (x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+
 vlm_always_inline vd
 vd_set1 (double x)
 {

@@ -15,6 +15,24 @@ enum
   SLOT_SUM
 };
 
+/* One of two entries with the same arguments. */
+typedef struct
+{
+  void (*attend) (const VlmAttention *args);
+  int tiled;
+} Entry;
+
+/* Of an output, where magnitude is the largest sum of what a score is made of, and largest of |v|. */
+static double
+find_bound (const Entry *entry, size_t head_dim, double magnitude, double largest)
+{
+  const double m = (ldexp (1, -16) + ldexp ((double) head_dim, -22)) * magnitude;
+
+  return largest
+      * (entry->tiled ? exp (2 * m) * (1 + ldexp (1, -7)) - 1 + ldexp (1, -8)
+                      : ldexp (8 + magnitude, -21));
+}
+
 static size_t
 keys_of (const VlmAttention *args, size_t query)
 {
@@ -81,7 +99,7 @@ set_spread (VlmAttention *args, double spread)
 }
 
 static void
-check_query (const VlmAttention *args, size_t i, const float *out)
+check_query (const Entry *entry, const VlmAttention *args, size_t i, const float *out)
 {
   double p[512], sums[256] = { 0 }, max = -INFINITY, total = 0, size = 0, largest = 0, bound;
   size_t n = keys_of (args, i), j, d;
@@ -110,7 +128,7 @@ check_query (const VlmAttention *args, size_t i, const float *out)
     }
   }
 
-  bound = ldexp (8 + size, -21) * largest;
+  bound = find_bound (entry, args->head_dim, size, largest);
   for (d = 0; d < args->head_dim; d++)
     check_near (
         out[i * args->out_stride + d], sums[d] / total, bound, "out", i * args->head_dim + d);
@@ -118,7 +136,7 @@ check_query (const VlmAttention *args, size_t i, const float *out)
 
 /* Every query alone, and chunks of several, give the same bits as all at once. */
 static void
-check_splits (const VlmKernels *kernels, const VlmAttention *args)
+check_splits (const Entry *entry, const VlmAttention *args)
 {
   size_t row = args->head_dim * sizeof (float), first, n;
 
@@ -130,7 +148,7 @@ check_splits (const VlmKernels *kernels, const VlmAttention *args)
     part.q += first * args->q_stride;
     part.first_keys += first;
     part.out = check_slot (SLOT_AGAIN, (n - 1) * args->out_stride * sizeof (float) + row);
-    kernels->attention (&part);
+    entry->attend (&part);
     check_same_queries (
         part.out, args->out, args->out_stride, args->head_dim, args->n_keys, first, n);
     check_expect (check_intact (SLOT_AGAIN), "wrote before query %zu", first);
@@ -138,7 +156,7 @@ check_splits (const VlmKernels *kernels, const VlmAttention *args)
 }
 
 static void
-check_case (const VlmKernels *kernels, VlmAttention *args, double spread)
+check_case (const Entry *entry, VlmAttention *args, double spread)
 {
   size_t i;
 
@@ -146,16 +164,16 @@ check_case (const VlmKernels *kernels, VlmAttention *args, double spread)
   set_spread (args, spread);
   args->out = check_slot (
       SLOT_OUT, ((args->n_queries - 1) * args->out_stride + args->head_dim) * sizeof (float));
-  kernels->attention (args);
+  entry->attend (args);
   check_expect (check_intact (SLOT_OUT), "wrote before out");
   for (i = 0; i < args->n_queries; i++)
-    check_query (args, i, args->out);
+    check_query (entry, args, i, args->out);
   for (i = 0; i + 1 < args->n_queries && args->out_stride > args->head_dim; i++) {
     const unsigned char *gap = (const void *) (args->out + i * args->out_stride + args->head_dim);
 
     check_expect (gap[0] == CHECK_PATTERN, "wrote beyond query %zu", i);
   }
-  check_splits (kernels, args);
+  check_splits (entry, args);
 }
 
 /* The state after the first n keys, whose maximum need not be quite the largest score. */
@@ -187,7 +205,7 @@ leave_keys (const VlmAttention *args, size_t i, size_t n, float *out, float *max
 
 /* Keys after others that another entry took. */
 static void
-check_going_on (const VlmKernels *kernels, VlmAttention *args, size_t n_before, double spread)
+check_going_on (const Entry *entry, VlmAttention *args, size_t n_before, double spread)
 {
   VlmAttention rest;
   float *out, *max, *sum;
@@ -210,9 +228,9 @@ check_going_on (const VlmKernels *kernels, VlmAttention *args, size_t n_before, 
   rest.v += n_before * args->v_stride;
   rest.n_keys -= n_before;
   rest.first_keys -= n_before;
-  kernels->attention (&rest);
+  entry->attend (&rest);
   for (i = 0; i < args->n_queries; i++)
-    check_query (args, i, out);
+    check_query (entry, args, i, out);
 }
 
 /* A value that a query does not see must not reach it, even if it is no number. */
@@ -246,6 +264,7 @@ check_attention (const VlmKernels *kernels)
   static const size_t dims[] = { 64, 72, 8, 16, 24, 80, 128, 256 };
   static const size_t keys[] = { 1, 2, 15, 16, 17, 63, 64, 65, 127, 130, 200, 33 };
   static const double spreads[] = { 1, 10, 80, 0 };
+  const Entry entry = { kernels->attention, 0 };
   size_t i;
 
   for (i = 0; i < 96; i++) {
@@ -257,7 +276,7 @@ check_attention (const VlmKernels *kernels)
       args.first_keys = args.n_keys - args.n_queries + 1;
     else
       args.first_keys = 1 + check_below (args.n_keys);
-    check_case (kernels, &args, spreads[check_below (4)]);
+    check_case (&entry, &args, spreads[check_below (4)]);
   }
   /* Whatever a checkpoint may ask for, with keys in a whole block of lanes and in a part of one. */
   for (i = 8; i <= 256; i += 8) {
@@ -265,16 +284,56 @@ check_attention (const VlmKernels *kernels)
       .head_dim = i, .n_queries = 5, .n_keys = 37, .first_keys = 33, .causal = 1
     };
 
-    check_case (kernels, &args, 10);
+    check_case (&entry, &args, 10);
   }
   for (i = 0; i < 40; i++) {
     VlmAttention args = { .head_dim = dims[i % 8], .n_queries = 1 + i % 13, .n_keys = 300 };
 
     args.causal = i % 3 > 0;
     args.first_keys = args.n_keys - args.n_queries + 1;
-    check_going_on (kernels, &args, 16 * (1 + check_below (17)), spreads[i % 3]);
+    check_going_on (&entry, &args, 16 * (1 + check_below (17)), spreads[i % 3]);
   }
   check_unseen (kernels);
 
   kernels->attention (&(VlmAttention){ .n_keys = 1, .head_dim = 8, .first_keys = 1 });
+}
+
+void
+check_attention_tiled (const VlmKernels *kernels)
+{
+  static const size_t dims[] = { 64, 72, 8, 16, 24, 80, 128, 256 };
+  static const size_t keys[] = { 1, 2, 16, 17, 31, 32, 33, 63, 65, 96, 127, 128 };
+  static const double spreads[] = { 1, 10, 80, 0 };
+  const Entry entry = { kernels->attention_tiled, 1 };
+  size_t i;
+
+  for (i = 0; i < 96; i++) {
+    VlmAttention args = { .head_dim = dims[i % 8], .n_keys = keys[i % 12] };
+
+    args.n_queries = 1 + check_below (i < 48 ? 32 : 100);
+    args.causal = i % 4 > 0;
+    if (check_below (2) != 0 && args.n_keys > args.n_queries)
+      args.first_keys = args.n_keys - args.n_queries + 1;
+    else
+      args.first_keys = 1 + check_below (args.n_keys);
+    check_case (&entry, &args, spreads[check_below (4)]);
+  }
+  for (i = 8; i <= 256; i += 8) {
+    VlmAttention args = {
+      .head_dim = i, .n_queries = 33, .n_keys = 70, .first_keys = 38, .causal = 1
+    };
+
+    check_case (&entry, &args, 10);
+  }
+  for (i = 0; i < 40; i++) {
+    VlmAttention args = { .head_dim = dims[i % 8], .n_queries = 1 + check_below (33) };
+    const size_t n_before = 16 * (1 + check_below (17));
+
+    args.causal = i % 3 > 0;
+    args.n_keys = n_before + args.n_queries + check_below (VLM_TILED_KEYS + 1 - args.n_queries);
+    args.first_keys = args.n_keys - args.n_queries + 1;
+    check_going_on (&entry, &args, n_before, spreads[i % 3]);
+  }
+
+  kernels->attention_tiled (&(VlmAttention){ .n_keys = 1, .head_dim = 8, .first_keys = 1 });
 }

@@ -63,6 +63,7 @@ void check_matmul_tiled_any (const VlmKernels *kernels);
 void check_matmul_tiled_long (const VlmKernels *kernels);
 void check_tile_row (const VlmKernels *kernels);
 void check_attention (const VlmKernels *kernels);
+void check_attention_tiled (const VlmKernels *kernels);
 void check_attend_head (const VlmKernels *kernels);
 void check_rms_norm (const VlmKernels *kernels);
 void check_layer_norm (const VlmKernels *kernels);

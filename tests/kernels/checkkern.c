@@ -179,6 +179,7 @@ static const struct
   ENTRY_TOO (matmul_tiled, any),
   ENTRY_TOO (matmul_tiled, long),
   ENTRY (attention),
+  ENTRY (attention_tiled),
   ENTRY (attend_head),
   ENTRY (rms_norm),
   ENTRY (layer_norm),
@@ -219,8 +220,9 @@ check_levels (void)
           "%s: packed heads are of form %d", name, (int) kernels.head_form);
       check_expect ((kernels.tiled_bytes != NULL) == (i == (int) VLM_CPU_AMX)
               && (kernels.tile_row != NULL) == (i == (int) VLM_CPU_AMX)
-              && (kernels.matmul_tiled != NULL) == (i == (int) VLM_CPU_AMX),
-          "%s: products in tiles", name);
+              && (kernels.matmul_tiled != NULL) == (i == (int) VLM_CPU_AMX)
+              && (kernels.attention_tiled != NULL) == (i == (int) VLM_CPU_AMX),
+          "%s: entries in tiles", name);
       check_expect (kernels.int_panel > 0 && kernels.int_panel <= VLM_MAX_INT_PANEL,
           "%s: integer panel %zu", name, kernels.int_panel);
     }
