@@ -190,6 +190,13 @@ vf_round (vf x)
   return _mm512_roundscale_ps (x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* x less the nearest whole number, to even at ties */
+vlm_always_inline vf
+vf_rest (vf x)
+{
+  return _mm512_reduce_ps (x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
 vlm_always_inline vf
 vf_scale2 (vf x, vf n)
 {
