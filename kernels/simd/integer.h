@@ -37,6 +37,23 @@ int_expect_rows (float *y, size_t ldy, size_t rows, size_t n)
   }
 }
 
+/*
+ * The tiles of many rows call for the panel behind this one, each for its share: the first of them
+ * would take far less time than it takes to come. It is the one that is next, as a rule.
+ */
+static IntAhead
+int_next_panel (
+    const VlmActivations *x, size_t m, const VlmIntFormat *format, const uint8_t *w, size_t n_tiles)
+{
+  const size_t groups = vlm_n_groups (x->k, x->group), k = vlm_padded_k (x->k);
+  size_t bytes = panel_value_bytes (format->bits, INT_PANEL, k);
+
+  if (m <= INT_FEW_ROWS || k == 0 || !INT_CALLS_NEXT ())
+    return (IntAhead){ w, 0 };
+  bytes += panel_scale_bytes (format, INT_PANEL);
+  return (IntAhead){ w + bytes, (bytes / (n_tiles * groups) + 63) / 64 * 64 };
+}
+
 /* The tiles are the fewest, of nearly equal height. */
 static void
 int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivations *x, size_t m,
@@ -45,13 +62,15 @@ int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivatio
   size_t n_tiles = (m + INT_ROWS - 1) / INT_ROWS, first = 0;
   const float *scales = int_row_scales (format, w);
   const uint8_t *values = scales != NULL ? (const uint8_t *) (scales + INT_PANEL) : w;
+  IntAhead ahead = int_next_panel (x, m, format, w, n_tiles);
 
   for (; n_tiles > 0; n_tiles--) {
     size_t rows = (m - first + n_tiles - 1) / n_tiles;
     const IntOutput output = { y + first * ldy, ldy, n };
     IntTotals totals;
 
-    tiles[rows - 1](&totals, x, first, values, &output);
+    tiles[rows - 1](&totals, x, first, values, &output, &ahead);
+    ahead.w += ahead.bytes * vlm_n_groups (x->k, x->group);
     int_store_rows (y + first * ldy, ldy, (const IntRow *) totals.sums, rows, n, scales, bias);
     first += rows;
   }
