@@ -142,7 +142,7 @@ int_block_piece (
   int_next_piece (piece, reader, len);
   place.is_last = reader->at == reader->k;
   place.next = reader->next;
-  if (block->calls_ahead)
+  if (block->calls_ahead && reader->run_len <= INT_PIECE)
     place.next_bytes = (size_t) (reader->next - start);
   int_block_tiles (block, x, piece, &place);
 }
