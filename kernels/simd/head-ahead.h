@@ -21,8 +21,11 @@ head_prefetch (const float *row, size_t dim)
     __builtin_prefetch (row + d);
 }
 
-/* Asks for what the n queries from number first on read and write, or for those of them there are. */
-static void
+/*
+ * Asks for what the n queries from number first on read and write, or for those of them there are. It
+ * has to be inlined: gcc takes a function that only prefetches for one without effects, and drops calls.
+ */
+vlm_always_inline void
 head_prefetch_queries (const VlmHeadAttention *args, size_t first, size_t n)
 {
   size_t i;

@@ -41,21 +41,35 @@ head_pack_values (const HeadArrays *arrays, const VlmHead *head)
   }
 }
 
+/* Puts the weights of two keys, from row j on, in their places. Returns the sums with them. */
+vlm_always_inline vi
+head_put_pair (HeadTile *tile, size_t j, size_t v, vi weight, vi next, vi sum)
+{
+  static const int16_t ones[2] = { 1, 1 };
+  vi pair = vi_pair (weight, next);
+
+  vi_store ((uint8_t *) tile->p[j / 2] + v * sizeof (vi), pair);
+  return vi_dot_pair (sum, pair, ones);
+}
+
 /* Makes weights of the n scores of a block. Returns their sums. */
 vlm_always_inline vi
 head_weigh (HeadTile *tile, size_t n, size_t v, vf most, vf q_scale)
 {
-  static const int16_t ones[2] = { 1, 1 };
-  vi sum = vi_set1 (0);
-  size_t j;
+  vi sum = vi_set1 (0), p[HEAD_BATCH];
+  size_t j = 0, i;
 
-  for (j = 0; j < n; j += 2) {
-    vi p = head_weight (tile, j, v, most, q_scale);
+  for (; HEAD_BATCH > 1 && j + HEAD_BATCH <= n; j += HEAD_BATCH) {
+    head_weights (p, HEAD_BATCH, tile, j, v, most, q_scale);
+    VLM_UNROLL
+    for (i = 0; i + 1 < HEAD_BATCH; i += 2)
+      sum = head_put_pair (tile, j + i, v, p[i], p[i + 1], sum);
+  }
+  for (; j < n; j += 2) {
+    vi weight = head_weight (tile, j, v, most, q_scale);
     vi next = j + 1 < n ? head_weight (tile, j + 1, v, most, q_scale) : vi_set1 (0);
 
-    p = vi_pair (p, next);
-    sum = vi_dot_pair (sum, p, ones);
-    vi_store ((uint8_t *) tile->p[j / 2] + v * sizeof (vi), p);
+    sum = head_put_pair (tile, j, v, weight, next, sum);
   }
   return sum;
 }

@@ -68,8 +68,15 @@ typedef struct
   size_t ldy, n;
 } IntOutput;
 
+/* What a tile calls for on its way: so many bytes with each group, a part of the panel that is next. */
+typedef struct
+{
+  const uint8_t *w;
+  size_t bytes;
+} IntAhead;
+
 typedef void (*IntTile) (IntTotals *totals, const VlmActivations *x, size_t first, const uint8_t *w,
-    const IntOutput *output);
+    const IntOutput *output, const IntAhead *ahead);
 typedef void (*IntPieceTile) (const IntRows *rows, const IntPiece *piece);
 
 /* Bytes of len values of all columns. */
@@ -335,11 +342,12 @@ int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w,
  */
 vlm_always_inline void
 int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, size_t rows,
-    const uint8_t *w, const IntOutput *output, IntValues values, int has_halves)
+    const uint8_t *w, const IntOutput *output, const IntAhead *ahead, IntValues values,
+    int has_halves)
 {
   const int is_streamed = first == 0 && INT_CALLS_AHEAD ();
   IntRows x = int_rows_from (totals->sums, totals->parts, activations, first);
-  size_t left = vlm_padded_k (activations->k), row = 0;
+  size_t left = vlm_padded_k (activations->k), row = 0, at = 0, end;
 
   int_clear (totals->sums, rows);
   while (left > 0) {
@@ -349,6 +357,8 @@ int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, si
       if (row < rows)
         int_expect_row (output, row++);
     } while (left == len && row < rows);
+    for (end = at + ahead->bytes; INT_CALLS_NEXT () && at < end; at += 64)
+      VLM_STREAM (ahead->w + at);
     if (has_halves && is_streamed)
       int_prefetch_scales (w);
     int_tile_group (&x, rows, len, w, values, has_halves, is_streamed);
@@ -413,9 +423,10 @@ int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntVal
 
 #define DEFINE_INT_TILE(name, rows, values, has_halves)                                            \
   static __attribute__ ((noinline)) void name##_tile_##rows (IntTotals *totals,                    \
-      const VlmActivations *x, size_t first, const uint8_t *w, const IntOutput *output)            \
+      const VlmActivations *x, size_t first, const uint8_t *w, const IntOutput *output,            \
+      const IntAhead *ahead)                                                                       \
   {                                                                                                \
-    int_tile (totals, x, first, rows, w, output, values, has_halves);                              \
+    int_tile (totals, x, first, rows, w, output, ahead, values, has_halves);                       \
   }
 
 #define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_BYTES, 0)

@@ -22,6 +22,11 @@
 #define INT_CALLS_AHEAD() 1
 #endif
 
+/* Whether tiles of many rows call for the panel that is next. */
+#ifndef INT_CALLS_NEXT
+#define INT_CALLS_NEXT() 0
+#endif
+
 /* The columns that a tile of so many rows takes at a time, INT_COLUMNS at most. */
 #ifndef INT_TILE_COLUMNS
 #define INT_TILE_COLUMNS(rows) INT_COLUMNS

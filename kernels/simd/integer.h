@@ -37,6 +37,23 @@ int_expect_rows (float *y, size_t ldy, size_t rows, size_t n)
   }
 }
 
+/*
+ * The tiles of many rows call for the panel behind this one, each for its share: the first of them
+ * would take far less time than it takes to come. It is the one that is next, as a rule.
+ */
+static IntAhead
+int_next_panel (
+    const VlmActivations *x, size_t m, const VlmIntFormat *format, const uint8_t *w, size_t n_tiles)
+{
+  const size_t groups = vlm_n_groups (x->k, x->group), k = vlm_padded_k (x->k);
+  size_t bytes = panel_value_bytes (format->bits, INT_PANEL, k);
+
+  if (m <= INT_FEW_ROWS || k == 0 || !INT_CALLS_NEXT ())
+    return (IntAhead){ w, 0 };
+  bytes += panel_scale_bytes (format, INT_PANEL);
+  return (IntAhead){ w + bytes, (bytes / (n_tiles * groups) + 63) / 64 * 64 };
+}
+
 /* The tiles are the fewest, of nearly equal height. */
 static void
 int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivations *x, size_t m,
@@ -45,13 +62,15 @@ int_matmul_tiles (const IntTile *tiles, float *y, size_t ldy, const VlmActivatio
   size_t n_tiles = (m + INT_ROWS - 1) / INT_ROWS, first = 0;
   const float *scales = int_row_scales (format, w);
   const uint8_t *values = scales != NULL ? (const uint8_t *) (scales + INT_PANEL) : w;
+  IntAhead ahead = int_next_panel (x, m, format, w, n_tiles);
 
   for (; n_tiles > 0; n_tiles--) {
     size_t rows = (m - first + n_tiles - 1) / n_tiles;
     const IntOutput output = { y + first * ldy, ldy, n };
     IntTotals totals;
 
-    tiles[rows - 1](&totals, x, first, values, &output);
+    tiles[rows - 1](&totals, x, first, values, &output, &ahead);
+    ahead.w += ahead.bytes * vlm_n_groups (x->k, x->group);
     int_store_rows (y + first * ldy, ldy, (const IntRow *) totals.sums, rows, n, scales, bias);
     first += rows;
   }
@@ -65,21 +84,44 @@ typedef struct
   size_t rows;
   float *y;
   size_t ldy, n;
+  const float *scales, *bias; /* of rows, or NULL */
+  int calls_ahead;            /* its tiles call for the piece that is next */
 } IntBlock;
 
-/* Takes all rows through a piece; is_last: the last one. */
-static void
-int_block_tiles (const IntBlock *block, const IntRows *first, const IntPiece *piece, int is_last)
+/* Where a piece is in the panel, and what follows it there. */
+typedef struct
 {
-  size_t n_tiles = (block->rows + INT_ROWS - 1) / INT_ROWS, at = 0;
+  int is_first, is_last;
+  const uint8_t *next;
+  size_t next_bytes;
+} IntPlace;
+
+/* Takes all rows through a piece. Their sums are cleared before the first and stored after the last
+ * of them, tile by tile, so that they are in the nearest cache then. */
+static void
+int_block_tiles (
+    const IntBlock *block, const IntRows *first, const IntPiece *piece, const IntPlace *place)
+{
+  size_t n_tiles = (block->rows + INT_ROWS - 1) / INT_ROWS, at = 0, i;
+  const size_t share = (place->next_bytes / n_tiles + 63) / 64 * 64;
+  const uint8_t *next = place->next;
   IntRows x = *first;
 
   for (; n_tiles > 0; n_tiles--) {
     size_t rows = (block->rows - at + n_tiles - 1) / n_tiles;
+    float *y = block->y + at * block->ldy;
 
-    if (is_last)
-      int_expect_rows (block->y + at * block->ldy, block->ldy, rows, block->n);
+    for (i = 0; i < share; i += 64)
+      VLM_STREAM (next + i);
+    next += share;
+    if (place->is_last)
+      int_expect_rows (y, block->ldy, rows, block->n);
+    if (place->is_first && !piece->is_part)
+      int_clear (x.sums, rows);
     block->tiles[rows - 1](&x, piece);
+    if (place->is_last && !piece->is_part)
+      int_store_rows (
+          y, block->ldy, (const IntRow *) x.sums, rows, block->n, block->scales, block->bias);
     x.sums += rows;
     x.parts += rows;
     x.q += rows * x.ldq;
@@ -91,11 +133,18 @@ int_block_tiles (const IntBlock *block, const IntRows *first, const IntPiece *pi
 
 /* Makes the next len values of the panel ready and takes the block through them. */
 static void
-int_block_piece (const IntBlock *block, const IntRows *x, IntPiece *piece, IntReader *reader,
-    size_t len, int is_last)
+int_block_piece (
+    const IntBlock *block, const IntRows *x, IntPiece *piece, IntReader *reader, size_t len)
 {
+  const uint8_t *start = reader->next;
+  IntPlace place = { .is_first = reader->at == 0 };
+
   int_next_piece (piece, reader, len);
-  int_block_tiles (block, x, piece, is_last);
+  place.is_last = reader->at == reader->k;
+  place.next = reader->next;
+  if (block->calls_ahead && reader->run_len <= INT_PIECE)
+    place.next_bytes = (size_t) (reader->next - start);
+  int_block_tiles (block, x, piece, &place);
 }
 
 static void
@@ -132,7 +181,7 @@ int_end_parts (const IntRows *x, size_t rows, const IntPiece *piece)
 
 /* A group that is longer than pieces. */
 static void
-int_long_group (const IntBlock *block, IntPiece *piece, IntReader *reader, size_t len, int is_last)
+int_long_group (const IntBlock *block, IntPiece *piece, IntReader *reader, size_t len)
 {
   IntRows x = block->x;
   size_t at, n;
@@ -140,7 +189,7 @@ int_long_group (const IntBlock *block, IntPiece *piece, IntReader *reader, size_
   int_start_parts (&x, block->rows, int_bias (reader->format));
   for (at = 0; at < len; at += n) {
     n = len - at < INT_PIECE ? len - at : INT_PIECE;
-    int_block_piece (block, &x, piece, reader, n, is_last && at + n == len);
+    int_block_piece (block, &x, piece, reader, n);
     x.q += n;
   }
   int_end_parts (&x, block->rows, piece);
@@ -149,43 +198,51 @@ int_long_group (const IntBlock *block, IntPiece *piece, IntReader *reader, size_
 /* Whole groups that fit a piece, or one that does not, at a time. */
 static void
 int_matmul_block (IntBlock *block, const VlmActivations *activations, size_t first,
-    const VlmIntFormat *format, const void *w, const float *bias)
+    const VlmIntFormat *format, const void *w)
 {
   const size_t group = activations->group, groups = group < INT_PIECE ? INT_PIECE / group : 1;
   IntRow sums[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
   IntPart parts[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
   IntRoom room;
-  IntReader reader = int_start_panel (&room, format, w, activations->k, first == 0);
+  IntReader reader =
+      int_start_panel (&room, format, w, activations->k, first == 0 && !block->calls_ahead);
   IntPiece piece = int_piece_of (&room, format, group);
 
   block->x = int_rows_from (sums, parts, activations, first);
-  int_clear (sums, block->rows);
+  if (piece.is_part || reader.k == 0)
+    int_clear (sums, block->rows);
   while (reader.at < reader.k) {
     size_t left = reader.k - reader.at, len = left < groups * group ? left : groups * group;
 
     if (piece.is_part)
-      int_long_group (block, &piece, &reader, len, len == left);
+      int_long_group (block, &piece, &reader, len);
     else
-      int_block_piece (block, &block->x, &piece, &reader, len, len == left);
+      int_block_piece (block, &block->x, &piece, &reader, len);
     block->x.q += len;
     block->x.x_scale += groups;
     block->x.x_sum += groups;
   }
-  int_store_rows (block->y, block->ldy, (const IntRow *) sums, block->rows, block->n,
-      int_row_scales (format, w), bias);
+  if (piece.is_part || reader.k == 0)
+    int_store_rows (block->y, block->ldy, (const IntRow *) sums, block->rows, block->n,
+        block->scales, block->bias);
 }
 
 static void
 int_matmul_blocks (float *y, size_t ldy, const VlmActivations *x, size_t m,
     const VlmIntFormat *format, const void *w, size_t n, const float *bias)
 {
-  IntBlock block = { .tiles = int_piece_tiles (format->bits), .ldy = ldy, .n = n };
+  IntBlock block = { .tiles = int_piece_tiles (format->bits),
+    .ldy = ldy,
+    .n = n,
+    .scales = int_row_scales (format, w),
+    .bias = bias };
   size_t n_blocks = (m + INT_BLOCK_ROWS - 1) / INT_BLOCK_ROWS, first = 0;
 
   for (; n_blocks > 0; n_blocks--) {
     block.rows = (m - first + n_blocks - 1) / n_blocks;
     block.y = y + first * ldy;
-    int_matmul_block (&block, x, first, format, w, bias);
+    block.calls_ahead = first == 0 && block.rows > INT_FEW_ROWS && INT_CALLS_NEXT ();
+    int_matmul_block (&block, x, first, format, w);
     first += block.rows;
   }
 }

@@ -3,10 +3,11 @@
 #include "kernels/levels.h"
 #include "int-avx512vnni.h"
 
-/* Groups are over so soon at this level that beginning a tile counts: pieces and blocks are twice as
- * large as elsewhere, and the second-level cache has what the first has not. */
+/* Groups are over so soon at this level that beginning a tile counts, and so does making pieces ready:
+ * pieces are twice as large as elsewhere and a block takes all rows of a call, and the second-level
+ * cache has what the first has not. */
 #define INT_PIECE 256
-#define INT_BLOCK_ROWS 144
+#define INT_BLOCK_ROWS 288
 
 #include "kernels/simd/head.h"
 #include "kernels/simd/int-lanes.h"

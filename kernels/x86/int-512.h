@@ -90,6 +90,48 @@ vi_or (vi a, vi b)
   return _mm512_or_si512 (a, b);
 }
 
+vlm_always_inline vi
+vi_xor (vi a, vi b)
+{
+  return _mm512_xor_si512 (a, b);
+}
+
+/* Rows of words become columns. */
+vlm_always_inline void
+vi_transpose (vi *x)
+{
+  vi y[16];
+  int i;
+
+  VLM_UNROLL
+  for (i = 0; i < 16; i += 2) {
+    y[i] = _mm512_unpacklo_epi32 (x[i], x[i + 1]);
+    y[i + 1] = _mm512_unpackhi_epi32 (x[i], x[i + 1]);
+  }
+  VLM_UNROLL
+  for (i = 0; i < 16; i += 4) {
+    x[i] = _mm512_unpacklo_epi64 (y[i], y[i + 2]);
+    x[i + 1] = _mm512_unpackhi_epi64 (y[i], y[i + 2]);
+    x[i + 2] = _mm512_unpacklo_epi64 (y[i + 1], y[i + 3]);
+    x[i + 3] = _mm512_unpackhi_epi64 (y[i + 1], y[i + 3]);
+  }
+  /* Quarter q of x[4 r + c] is now of column 4 q + c, of four rows. */
+  VLM_UNROLL
+  for (i = 0; i < 4; i++) {
+    y[i] = _mm512_shuffle_i32x4 (x[i], x[4 + i], 0x88);
+    y[4 + i] = _mm512_shuffle_i32x4 (x[i], x[4 + i], 0xdd);
+    y[8 + i] = _mm512_shuffle_i32x4 (x[8 + i], x[12 + i], 0x88);
+    y[12 + i] = _mm512_shuffle_i32x4 (x[8 + i], x[12 + i], 0xdd);
+  }
+  VLM_UNROLL
+  for (i = 0; i < 4; i++) {
+    x[i] = _mm512_shuffle_i32x4 (y[i], y[8 + i], 0x88);
+    x[4 + i] = _mm512_shuffle_i32x4 (y[4 + i], y[12 + i], 0x88);
+    x[8 + i] = _mm512_shuffle_i32x4 (y[i], y[8 + i], 0xdd);
+    x[12 + i] = _mm512_shuffle_i32x4 (y[4 + i], y[12 + i], 0xdd);
+  }
+}
+
 /* Bytes shifted to the left, or right where that is negative; of them the bits of the mask. */
 vlm_always_inline vi
 vi_shift_bits (vi x, int left, int mask)

@@ -11,12 +11,18 @@
 #define INT_ROWS 6
 #define INT_VECTORS 4
 
+/* Panels come from memory for longer than a tile takes. */
+#define INT_CALLS_NEXT() INT_CALLS_AHEAD ()
+
 /* The first factor of vpdpbusd is unsigned. */
 #define INT_BIAS 0x80
 
 /* Registers: 16 sums, 2 weights, the rest for broadcasts. */
 #define HEAD_ROWS 8
 #define HEAD_VECTORS 2
+#define HEAD_BATCH 4
+#define HEAD_FLOAT_EXPONENT
+#define HEAD_TRANSPOSE
 
 /* Not the intrinsic: gcc 12 then keeps the sums of a tile on the stack. */
 vlm_always_inline vi

@@ -154,6 +154,22 @@ vf_store_i8 (int8_t *p, vf x, vsum sum)
   return _mm512_add_epi32 (sum, q);
 }
 
+/* Four registers at once. */
+#define VF_STORE_4_I8
+vlm_always_inline vsum
+vf_store_4_i8 (int8_t *p, const vf *x, vsum sum)
+{
+  const __m512i order = _mm512_setr_epi32 (0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  vsum q[4] = { _mm512_cvtps_epi32 (x[0]), _mm512_cvtps_epi32 (x[1]), _mm512_cvtps_epi32 (x[2]),
+    _mm512_cvtps_epi32 (x[3]) };
+  vsum bytes =
+      _mm512_packs_epi16 (_mm512_packs_epi32 (q[0], q[1]), _mm512_packs_epi32 (q[2], q[3]));
+
+  _mm512_storeu_si512 ((vsum *) p, _mm512_permutexvar_epi32 (order, bytes));
+  return _mm512_add_epi32 (
+      sum, _mm512_add_epi32 (_mm512_add_epi32 (q[0], q[1]), _mm512_add_epi32 (q[2], q[3])));
+}
+
 vlm_always_inline int32_t
 vsum_lanes (vsum sum)
 {
@@ -188,6 +204,13 @@ vlm_always_inline vf
 vf_round (vf x)
 {
   return _mm512_roundscale_ps (x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* x less the nearest whole number, to even at ties */
+vlm_always_inline vf
+vf_rest (vf x)
+{
+  return _mm512_reduce_ps (x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 vlm_always_inline vf
