@@ -206,7 +206,7 @@ build_tests () {
   ninja -C "$build/project" build.ninja >/dev/null || return 1
   ninja -C "$build/project" -j "$jobs" gst-plugin/libgstvlmcaption.so \
     $(ninja -C "$build/project" -t targets rule c_LINKER \
-      | grep -E '^tests/(element/|engine/test-(runtime|team|model|session)$)')
+      | grep -E '^tests/(element/|engine/test-(runtime|team|model|session.*)$)')
 }
 
 # The element's tests that are programs of this project, not Python, and those of the engine's threads.
