@@ -47,6 +47,9 @@ typedef struct
 #endif
 } IntFactors;
 
+/* What the integer sums of the groups of a piece begin with. */
+typedef int32_t IntStarts[INT_ROWS][INT_PIECE / VLM_K_STEP];
+
 /* Groups, or a part of one, made ready for a block of rows. */
 typedef struct
 {
@@ -102,9 +105,21 @@ int_prefetch_scales (const uint8_t *halves)
     VLM_STREAM (halves + INT_STREAM_BYTES + i);
 }
 
-/* Values that have bias in them. */
+/* What the integer sums of rows begin with, whose weights have bias in them. */
 vlm_always_inline void
-int_take_factors (IntFactors *factors, const IntRows *x, size_t rows, int32_t bias)
+int_take_bias (int32_t *starts, const IntRows *x, size_t rows, int32_t bias)
+{
+  size_t r;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++)
+    starts[r] = bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0;
+}
+
+/* What the sums of rows begin with is lds apart. */
+vlm_always_inline void
+int_take_factors (
+    IntFactors *factors, const IntRows *x, size_t rows, const int32_t *starts, size_t lds)
 {
   size_t r;
 
@@ -112,12 +127,12 @@ int_take_factors (IntFactors *factors, const IntRows *x, size_t rows, int32_t bi
   factors->ldq = x->ldq;
   VLM_UNROLL
   for (r = 0; r < rows; r++)
-    factors->start[r] = bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0;
+    factors->start[r] = starts[r * lds];
 }
 
 vlm_always_inline void
-int_start_group (
-    IntFactors *factors, const IntRows *x, size_t rows, size_t len, int32_t bias, IntValues values)
+int_start_group (IntFactors *factors, const IntRows *x, size_t rows, size_t len,
+    const int32_t *starts, size_t lds, IntValues values)
 {
 #ifdef INT_ALTERNATE
   if (values == INT_BYTES) {
@@ -129,7 +144,7 @@ int_start_group (
 #endif
   (void) len;
   (void) values;
-  int_take_factors (factors, x, rows, bias);
+  int_take_factors (factors, x, rows, starts, lds);
 }
 
 /* The integer sums of one group. */
@@ -301,13 +316,15 @@ int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w,
   const size_t most = int_most_values (values);
   IntRows x = *group;
   IntFactors factors;
+  int32_t starts[INT_ROWS];
   size_t at, n, column, v;
 
+  int_take_bias (starts, &x, rows, values == INT_NIBBLES ? 8 : INT_BIAS);
   if (has_halves)
     w += INT_PANEL * sizeof (uint16_t);
   for (at = 0; at < len; at += n) {
     n = len - at < most ? len - at : most;
-    int_start_group (&factors, &x, rows, n, values == INT_NIBBLES ? 8 : INT_BIAS, values);
+    int_start_group (&factors, &x, rows, n, starts, 1, values);
     for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
       vf scales[INT_COLUMNS / VF_LANES];
       IntSums sum;
@@ -361,24 +378,45 @@ int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, si
   }
 }
 
+/* How the groups of a piece end. */
+typedef enum
+{
+  INT_END_PART,
+  INT_END_PLAIN,
+  INT_END_MIN
+} IntEnd;
+
+/* All at once, or each group would wait for multiplications. */
+vlm_always_inline void
+int_take_starts (IntStarts starts, const IntRows *x, size_t rows, const IntPiece *piece)
+{
+  const size_t n_groups = vlm_n_groups (piece->len, piece->group);
+  size_t r, g;
+
+  for (r = 0; r < rows; r++) {
+    for (g = 0; g < n_groups; g++)
+      starts[r][g] = -piece->bias * x->x_sum[r * x->ldg + g];
+  }
+}
+
 /* The rows of a tile with all columns at one group of a piece, or at all of it. */
 vlm_always_inline void
 int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, const float *scales,
-    const float *mins, const IntPiece *piece, IntValues values)
+    const float *mins, const int32_t *starts, IntValues values, IntEnd end)
 {
   const size_t vectors = INT_TILE_VECTORS (rows);
   IntFactors factors;
   size_t column, v;
 
-  int_start_group (&factors, x, rows, len, piece->bias, values);
+  int_start_group (&factors, x, rows, len, starts, INT_PIECE / VLM_K_STEP, values);
   for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
     vf w_scales[INT_COLUMNS / VF_LANES];
     IntSums sum;
 
     int_sum_group (sum, &factors, rows, len, w + column * INT_INNER, values, 0);
-    if (piece->is_part) {
+    if (end == INT_END_PART) {
       int_end_part (sum, x, rows, column);
-    } else if (mins != NULL) {
+    } else if (end == INT_END_MIN) {
       int_end_group_min (sum, x, rows, scales, mins, column);
     } else {
       VLM_UNROLL
@@ -390,25 +428,42 @@ int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, co
 }
 
 vlm_always_inline void
-int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntValues values)
+int_piece_groups (
+    const IntRows *first, size_t rows, const IntPiece *piece, IntValues values, IntEnd end)
 {
   const float *scales = piece->scales, *mins = piece->mins;
   const uint8_t *w = piece->w;
   size_t left = piece->len;
   IntRows x = *first;
+  IntStarts starts;
+  const int32_t *start = starts[0];
 
+  int_take_starts (starts, first, rows, piece);
   do {
     size_t len = left < piece->group ? left : piece->group;
 
-    int_piece_group (&x, rows, len, w, scales, mins, piece, values);
+    int_piece_group (&x, rows, len, w, scales, mins, start, values, end);
     x.q += len;
     x.x_scale++;
     x.x_sum++;
+    start++;
     w += piece->stride;
     scales += piece->lds;
-    mins += mins != NULL ? INT_PANEL : 0;
+    mins += end == INT_END_MIN ? INT_PANEL : 0;
     left -= len;
   } while (left > 0);
+}
+
+/* Each kind of end has loops of its own, or compilers move sums between registers. */
+vlm_always_inline void
+int_piece_tile (const IntRows *x, size_t rows, const IntPiece *piece, IntValues values)
+{
+  if (piece->is_part)
+    int_piece_groups (x, rows, piece, values, INT_END_PART);
+  else if (piece->mins != NULL)
+    int_piece_groups (x, rows, piece, values, INT_END_MIN);
+  else
+    int_piece_groups (x, rows, piece, values, INT_END_PLAIN);
 }
 
 #define DEFINE_INT_TILE(name, rows, values, has_halves)                                            \
