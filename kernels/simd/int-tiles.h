@@ -34,7 +34,7 @@ typedef struct
 {
   IntRow sums[INT_ROWS];
   IntPart parts[INT_ROWS];
-} IntTotals;
+} __attribute__ ((aligned (64))) IntTotals;
 
 /* Activations of one group, or a part of it, as the steps of a tile take them. */
 typedef struct
@@ -44,6 +44,9 @@ typedef struct
   int32_t start[INT_ROWS]; /* what the integer sums of a row begin with */
 #ifdef INT_ALTERNATE
   int8_t ready[INT_ROWS][2 * INT_PIECE];
+#endif
+#ifdef INT_SPLIT
+  IntSplit split;
 #endif
 } IntFactors;
 
@@ -132,7 +135,7 @@ int_take_factors (
 
 vlm_always_inline void
 int_start_group (IntFactors *factors, const IntRows *x, size_t rows, size_t len,
-    const int32_t *starts, size_t lds, IntValues values)
+    const int32_t *starts, size_t lds, const uint8_t *w, IntValues values)
 {
 #ifdef INT_ALTERNATE
   if (values == INT_BYTES) {
@@ -142,15 +145,36 @@ int_start_group (IntFactors *factors, const IntRows *x, size_t rows, size_t len,
     return;
   }
 #endif
-  (void) len;
-  (void) values;
+#ifdef INT_SPLIT
+  if (values == INT_SPLIT_BYTES) {
+    factors->q = factors->split.ready[0];
+    factors->ldq = sizeof factors->split.ready[0];
+    int_split_rows (&factors->split, x->q, x->ldq, rows, len, starts, lds, w);
+    return;
+  }
+#endif
+  (void) len, (void) w, (void) values;
   int_take_factors (factors, x, rows, starts, lds);
 }
 
-/* The integer sums of one group. */
+/* What the sums of a row begin with, of the columns from this one on. */
+vlm_always_inline void
+int_start_sums (IntSums sum, const IntFactors *x, size_t r, size_t column, IntValues values)
+{
+#ifdef INT_SPLIT
+  if (values == INT_SPLIT_BYTES) {
+    int_load_row (sum, r, x->split.sums[r] + column);
+    return;
+  }
+#endif
+  (void) column, (void) values;
+  int_start_row (sum, r, x->start[r]);
+}
+
+/* The integer sums of one group, of the columns from this one on. */
 vlm_always_inline void
 int_sum_group (IntSums sum, const IntFactors *x, size_t rows, size_t len, const uint8_t *w,
-    IntValues values, int is_streamed)
+    size_t column, IntValues values, int is_streamed)
 {
   const size_t step = int_w_bytes (values, VLM_K_STEP);
   const int8_t *q = x->q, *end = q + len;
@@ -160,9 +184,10 @@ int_sum_group (IntSums sum, const IntFactors *x, size_t rows, size_t len, const 
   /* Or compilers keep what rows begin with in registers, from one run of columns to the next. */
   if (INT_TILE_COLUMNS (rows) < INT_PANEL)
     __asm__("" : "+r"(x));
+  w += column * INT_INNER;
   VLM_UNROLL
   for (r = 0; r < rows; r++)
-    int_start_row (sum, r, x->start[r]);
+    int_start_sums (sum, x, r, column, values);
   do {
     if (is_streamed)
       int_prefetch (w, step, rows);
@@ -268,6 +293,10 @@ int_most_values (IntValues values)
   if (values == INT_BYTES)
     return INT_PIECE;
 #endif
+#ifdef INT_SPLIT
+  if (values == INT_SPLIT_BYTES)
+    return INT_PIECE;
+#endif
   (void) values;
   return SIZE_MAX;
 }
@@ -290,7 +319,7 @@ int_keep_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 vlm_always_inline void
 int_add_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 {
-#ifdef INT_ALTERNATE
+#if defined(INT_ALTERNATE) || defined(INT_SPLIT)
   const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
 
@@ -306,6 +335,15 @@ int_add_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 #endif
 }
 
+/* What was added to values that are taken as they are in a panel. */
+vlm_always_inline int32_t
+int_bias_of (IntValues values)
+{
+  if (values == INT_SPLIT_BYTES)
+    return 0x80;
+  return values == INT_NIBBLES ? 8 : INT_BIAS;
+}
+
 /* The rows of a tile with all columns, at one group. With halves the scales stand before it. */
 vlm_always_inline void
 int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w, IntValues values,
@@ -316,20 +354,21 @@ int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w,
   const size_t most = int_most_values (values);
   IntRows x = *group;
   IntFactors factors;
+  static const int32_t nothing[INT_ROWS] = { 0 }; /* what the sums of later parts begin with */
   int32_t starts[INT_ROWS];
   size_t at, n, column, v;
 
-  int_take_bias (starts, &x, rows, values == INT_NIBBLES ? 8 : INT_BIAS);
+  int_take_bias (starts, &x, rows, int_bias_of (values));
   if (has_halves)
     w += INT_PANEL * sizeof (uint16_t);
   for (at = 0; at < len; at += n) {
     n = len - at < most ? len - at : most;
-    int_start_group (&factors, &x, rows, n, starts, 1, values);
+    int_start_group (&factors, &x, rows, n, at == 0 ? starts : nothing, 1, w, values);
     for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
       vf scales[INT_COLUMNS / VF_LANES];
       IntSums sum;
 
-      int_sum_group (sum, &factors, rows, n, w + column * INT_INNER, values, is_streamed);
+      int_sum_group (sum, &factors, rows, n, w, column, values, is_streamed);
       if (at > 0)
         int_add_part (sum, &x, rows, column);
       if (at + n < len) {
@@ -408,12 +447,12 @@ int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, co
   IntFactors factors;
   size_t column, v;
 
-  int_start_group (&factors, x, rows, len, starts, INT_PIECE / VLM_K_STEP, values);
+  int_start_group (&factors, x, rows, len, starts, INT_PIECE / VLM_K_STEP, w, values);
   for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
     vf w_scales[INT_COLUMNS / VF_LANES];
     IntSums sum;
 
-    int_sum_group (sum, &factors, rows, len, w + column * INT_INNER, values, 0);
+    int_sum_group (sum, &factors, rows, len, w, column, values, 0);
     if (end == INT_END_PART) {
       int_end_part (sum, x, rows, column);
     } else if (end == INT_END_MIN) {
@@ -473,7 +512,14 @@ int_piece_tile (const IntRows *x, size_t rows, const IntPiece *piece, IntValues 
     int_tile (totals, x, first, rows, w, output, values, has_halves);                              \
   }
 
-#define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_BYTES, 0)
+/* Groups of activations are short where weights have groups; to split them takes too long then. */
+#ifdef INT_SPLIT
+#define INT_ROW_VALUES INT_SPLIT_BYTES
+#else
+#define INT_ROW_VALUES INT_BYTES
+#endif
+
+#define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_ROW_VALUES, 0)
 #define DEFINE_INT8_TILE(rows) DEFINE_INT_TILE (int8_groups, rows, INT_BYTES, 1)
 #define DEFINE_INT4_TILE(rows) DEFINE_INT_TILE (int4_groups, rows, INT_NIBBLES, 1)
 

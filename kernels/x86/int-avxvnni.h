@@ -17,7 +17,7 @@
 #define INT_ROWS 6
 #define INT_VECTORS 2
 
-/* Panels are narrow, so that a piece has room for many values; to start a tile takes as long as 16 of them. */
+/* Panels are narrow, so that a piece has room for many values; to start a tile takes as long as 40 of them. */
 #define INT_PIECE 1024
 #define INT_BLOCK_ROWS 144
 
