@@ -13,7 +13,9 @@
 #ifndef VLM_KERNELS_SIMD_HEAD_H
 #define VLM_KERNELS_SIMD_HEAD_H
 
+#ifndef HEAD_BIAS
 #define HEAD_BIAS INT_BIAS
+#endif
 
 #ifdef HEAD_DIGITS
 #include "head-digits.h"

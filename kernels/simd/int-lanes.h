@@ -34,6 +34,17 @@ int_start_row (IntSums sum, size_t r, int32_t start)
     sum[r][v] = vi_set1 (start);
 }
 
+/* Columns of the row begin with those of start. */
+vlm_always_inline void
+int_load_row (IntSums sum, size_t r, const int32_t *start)
+{
+  size_t v;
+
+  VLM_UNROLL
+  for (v = 0; v < INT_VECTORS; v++)
+    sum[r][v] = vi_load ((const uint8_t *) (start + v * VF_LANES));
+}
+
 /* Vector v of the row. */
 vlm_always_inline vi
 int_row (IntSums sum, size_t r, size_t v)
@@ -101,9 +112,20 @@ int_load_weights (const uint8_t *w, int lane, size_t v, IntValues values)
   return lane % 2 == 0 ? vi_low_nibbles (pairs) : vi_high_nibbles (pairs);
 }
 
+vlm_always_inline vi
+int_dot (vi sum, vi w, va x, int lane, IntValues values)
+{
+#ifdef INT_SPLIT
+  if (values == INT_SPLIT_BYTES)
+    return vi_dot_split (sum, w, x + 4 * lane);
+#endif
+  (void) values;
+  return vi_dot (sum, w, x, lane);
+}
+
 /* Four values of k, number lane of the step. */
 vlm_always_inline void
-int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lane)
+int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lane, IntValues values)
 {
   const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
@@ -112,7 +134,7 @@ int_step_lane (IntSums sum, const va *x, size_t rows, const vi *weights, int lan
   for (r = 0; r < rows; r++) {
     VLM_UNROLL
     for (v = 0; v < vectors; v++)
-      sum[r][v] = vi_dot (sum[r][v], weights[v], x[r], lane);
+      sum[r][v] = int_dot (sum[r][v], weights[v], x[r], lane, values);
   }
 }
 
@@ -129,7 +151,7 @@ int_step_lanes (IntSums sum, const va *x, size_t rows, const uint8_t *w, IntValu
     VLM_UNROLL
     for (v = 0; v < vectors; v++)
       weights[v] = int_load_weights (w, lane, v, values);
-    int_step_lane (sum, x, rows, weights, lane);
+    int_step_lane (sum, x, rows, weights, lane, values);
     VLM_KEEP_ORDER ();
   }
 }
@@ -165,7 +187,7 @@ int_step (IntSums sum, const int8_t *q, size_t ldq, size_t rows, const uint8_t *
   for (r = 0; r < rows; r++)
     x[r] = va_load (q + r * ldq);
 #ifdef INT_SMALL_STEP
-  if (values != INT_BYTES) {
+  if (values != INT_BYTES && values != INT_SPLIT_BYTES) {
     int_step_small (sum, x, rows, w, values);
     return;
   }

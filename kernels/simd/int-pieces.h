@@ -40,6 +40,16 @@ int_next_piece (IntPiece *piece, IntReader *reader, size_t len)
   }
 }
 
+/* The most values of a piece. Those that stay where they are in the panel have one stride, which the
+ * halves before a super group would break. */
+static size_t
+int_piece_values (const VlmIntFormat *format)
+{
+  int has_halves = format->bits == 8 && format->scale == VLM_SCALE_CODES;
+
+  return has_halves && INT_PIECE > VLM_SUPER_GROUP ? VLM_SUPER_GROUP : INT_PIECE;
+}
+
 /* What is the same for all pieces of the panel. */
 static IntPiece
 int_piece_of (const IntRoom *room, const VlmIntFormat *format, size_t group)

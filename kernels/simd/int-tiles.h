@@ -34,7 +34,7 @@ typedef struct
 {
   IntRow sums[INT_ROWS];
   IntPart parts[INT_ROWS];
-} IntTotals;
+} __attribute__ ((aligned (64))) IntTotals;
 
 /* Activations of one group, or a part of it, as the steps of a tile take them. */
 typedef struct
@@ -45,7 +45,13 @@ typedef struct
 #ifdef INT_ALTERNATE
   int8_t ready[INT_ROWS][2 * INT_PIECE];
 #endif
+#ifdef INT_SPLIT
+  IntSplit split;
+#endif
 } IntFactors;
+
+/* What the integer sums of the groups of a piece begin with. */
+typedef int32_t IntStarts[INT_ROWS][INT_PIECE / VLM_K_STEP];
 
 /* Groups, or a part of one, made ready for a block of rows. */
 typedef struct
@@ -109,9 +115,21 @@ int_prefetch_scales (const uint8_t *halves)
     VLM_STREAM (halves + INT_STREAM_BYTES + i);
 }
 
-/* Values that have bias in them. */
+/* What the integer sums of rows begin with, whose weights have bias in them. */
 vlm_always_inline void
-int_take_factors (IntFactors *factors, const IntRows *x, size_t rows, int32_t bias)
+int_take_bias (int32_t *starts, const IntRows *x, size_t rows, int32_t bias)
+{
+  size_t r;
+
+  VLM_UNROLL
+  for (r = 0; r < rows; r++)
+    starts[r] = bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0;
+}
+
+/* What the sums of rows begin with is lds apart. */
+vlm_always_inline void
+int_take_factors (
+    IntFactors *factors, const IntRows *x, size_t rows, const int32_t *starts, size_t lds)
 {
   size_t r;
 
@@ -119,12 +137,12 @@ int_take_factors (IntFactors *factors, const IntRows *x, size_t rows, int32_t bi
   factors->ldq = x->ldq;
   VLM_UNROLL
   for (r = 0; r < rows; r++)
-    factors->start[r] = bias != 0 ? -bias * x->x_sum[r * x->ldg] : 0;
+    factors->start[r] = starts[r * lds];
 }
 
 vlm_always_inline void
-int_start_group (
-    IntFactors *factors, const IntRows *x, size_t rows, size_t len, int32_t bias, IntValues values)
+int_start_group (IntFactors *factors, const IntRows *x, size_t rows, size_t len,
+    const int32_t *starts, size_t lds, const uint8_t *w, IntValues values)
 {
 #ifdef INT_ALTERNATE
   if (values == INT_BYTES) {
@@ -134,15 +152,36 @@ int_start_group (
     return;
   }
 #endif
-  (void) len;
-  (void) values;
-  int_take_factors (factors, x, rows, bias);
+#ifdef INT_SPLIT
+  if (values == INT_SPLIT_BYTES) {
+    factors->q = factors->split.ready[0];
+    factors->ldq = sizeof factors->split.ready[0];
+    int_split_rows (&factors->split, x->q, x->ldq, rows, len, starts, lds, w);
+    return;
+  }
+#endif
+  (void) len, (void) w, (void) values;
+  int_take_factors (factors, x, rows, starts, lds);
 }
 
-/* The integer sums of one group. */
+/* What the sums of a row begin with, of the columns from this one on. */
+vlm_always_inline void
+int_start_sums (IntSums sum, const IntFactors *x, size_t r, size_t column, IntValues values)
+{
+#ifdef INT_SPLIT
+  if (values == INT_SPLIT_BYTES) {
+    int_load_row (sum, r, x->split.sums[r] + column);
+    return;
+  }
+#endif
+  (void) column, (void) values;
+  int_start_row (sum, r, x->start[r]);
+}
+
+/* The integer sums of one group, of the columns from this one on. */
 vlm_always_inline void
 int_sum_group (IntSums sum, const IntFactors *x, size_t rows, size_t len, const uint8_t *w,
-    IntValues values, int is_streamed)
+    size_t column, IntValues values, int is_streamed)
 {
   const size_t step = int_w_bytes (values, VLM_K_STEP);
   const int8_t *q = x->q, *end = q + len;
@@ -152,9 +191,10 @@ int_sum_group (IntSums sum, const IntFactors *x, size_t rows, size_t len, const 
   /* Or compilers keep what rows begin with in registers, from one run of columns to the next. */
   if (INT_TILE_COLUMNS (rows) < INT_PANEL)
     __asm__("" : "+r"(x));
+  w += column * INT_INNER;
   VLM_UNROLL
   for (r = 0; r < rows; r++)
-    int_start_row (sum, r, x->start[r]);
+    int_start_sums (sum, x, r, column, values);
   do {
     if (is_streamed)
       int_prefetch (w, step, rows);
@@ -260,6 +300,10 @@ int_most_values (IntValues values)
   if (values == INT_BYTES)
     return INT_PIECE;
 #endif
+#ifdef INT_SPLIT
+  if (values == INT_SPLIT_BYTES)
+    return INT_PIECE;
+#endif
   (void) values;
   return SIZE_MAX;
 }
@@ -282,7 +326,7 @@ int_keep_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 vlm_always_inline void
 int_add_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 {
-#ifdef INT_ALTERNATE
+#if defined(INT_ALTERNATE) || defined(INT_SPLIT)
   const size_t vectors = INT_TILE_VECTORS (rows);
   size_t r, v;
 
@@ -298,6 +342,15 @@ int_add_part (IntSums sum, const IntRows *x, size_t rows, size_t column)
 #endif
 }
 
+/* What was added to values that are taken as they are in a panel. */
+vlm_always_inline int32_t
+int_bias_of (IntValues values)
+{
+  if (values == INT_SPLIT_BYTES)
+    return 0x80;
+  return values == INT_NIBBLES ? 8 : INT_BIAS;
+}
+
 /* The rows of a tile with all columns, at one group. With halves the scales stand before it. */
 vlm_always_inline void
 int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w, IntValues values,
@@ -308,18 +361,21 @@ int_tile_group (const IntRows *group, size_t rows, size_t len, const uint8_t *w,
   const size_t most = int_most_values (values);
   IntRows x = *group;
   IntFactors factors;
+  static const int32_t nothing[INT_ROWS] = { 0 }; /* what the sums of later parts begin with */
+  int32_t starts[INT_ROWS];
   size_t at, n, column, v;
 
+  int_take_bias (starts, &x, rows, int_bias_of (values));
   if (has_halves)
     w += INT_PANEL * sizeof (uint16_t);
   for (at = 0; at < len; at += n) {
     n = len - at < most ? len - at : most;
-    int_start_group (&factors, &x, rows, n, values == INT_NIBBLES ? 8 : INT_BIAS, values);
+    int_start_group (&factors, &x, rows, n, at == 0 ? starts : nothing, 1, w, values);
     for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
       vf scales[INT_COLUMNS / VF_LANES];
       IntSums sum;
 
-      int_sum_group (sum, &factors, rows, n, w + column * INT_INNER, values, is_streamed);
+      int_sum_group (sum, &factors, rows, n, w, column, values, is_streamed);
       if (at > 0)
         int_add_part (sum, &x, rows, column);
       if (at + n < len) {
@@ -371,24 +427,45 @@ int_tile (IntTotals *totals, const VlmActivations *activations, size_t first, si
   }
 }
 
+/* How the groups of a piece end. */
+typedef enum
+{
+  INT_END_PART,
+  INT_END_PLAIN,
+  INT_END_MIN
+} IntEnd;
+
+/* All at once, or each group would wait for multiplications. */
+vlm_always_inline void
+int_take_starts (IntStarts starts, const IntRows *x, size_t rows, const IntPiece *piece)
+{
+  const size_t n_groups = vlm_n_groups (piece->len, piece->group);
+  size_t r, g;
+
+  for (r = 0; r < rows; r++) {
+    for (g = 0; g < n_groups; g++)
+      starts[r][g] = -piece->bias * x->x_sum[r * x->ldg + g];
+  }
+}
+
 /* The rows of a tile with all columns at one group of a piece, or at all of it. */
 vlm_always_inline void
 int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, const float *scales,
-    const float *mins, const IntPiece *piece, IntValues values)
+    const float *mins, const int32_t *starts, IntValues values, IntEnd end)
 {
   const size_t vectors = INT_TILE_VECTORS (rows);
   IntFactors factors;
   size_t column, v;
 
-  int_start_group (&factors, x, rows, len, piece->bias, values);
+  int_start_group (&factors, x, rows, len, starts, INT_PIECE / VLM_K_STEP, w, values);
   for (column = 0; column < INT_PANEL; column += INT_TILE_COLUMNS (rows)) {
     vf w_scales[INT_COLUMNS / VF_LANES];
     IntSums sum;
 
-    int_sum_group (sum, &factors, rows, len, w + column * INT_INNER, values, 0);
-    if (piece->is_part) {
+    int_sum_group (sum, &factors, rows, len, w, column, values, 0);
+    if (end == INT_END_PART) {
       int_end_part (sum, x, rows, column);
-    } else if (mins != NULL) {
+    } else if (end == INT_END_MIN) {
       int_end_group_min (sum, x, rows, scales, mins, column);
     } else {
       VLM_UNROLL
@@ -400,25 +477,42 @@ int_piece_group (const IntRows *x, size_t rows, size_t len, const uint8_t *w, co
 }
 
 vlm_always_inline void
-int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntValues values)
+int_piece_groups (
+    const IntRows *first, size_t rows, const IntPiece *piece, IntValues values, IntEnd end)
 {
   const float *scales = piece->scales, *mins = piece->mins;
   const uint8_t *w = piece->w;
   size_t left = piece->len;
   IntRows x = *first;
+  IntStarts starts;
+  const int32_t *start = starts[0];
 
+  int_take_starts (starts, first, rows, piece);
   do {
     size_t len = left < piece->group ? left : piece->group;
 
-    int_piece_group (&x, rows, len, w, scales, mins, piece, values);
+    int_piece_group (&x, rows, len, w, scales, mins, start, values, end);
     x.q += len;
     x.x_scale++;
     x.x_sum++;
+    start++;
     w += piece->stride;
     scales += piece->lds;
-    mins += mins != NULL ? INT_PANEL : 0;
+    mins += end == INT_END_MIN ? INT_PANEL : 0;
     left -= len;
   } while (left > 0);
+}
+
+/* Each kind of end has loops of its own, or compilers move sums between registers. */
+vlm_always_inline void
+int_piece_tile (const IntRows *x, size_t rows, const IntPiece *piece, IntValues values)
+{
+  if (piece->is_part)
+    int_piece_groups (x, rows, piece, values, INT_END_PART);
+  else if (piece->mins != NULL)
+    int_piece_groups (x, rows, piece, values, INT_END_MIN);
+  else
+    int_piece_groups (x, rows, piece, values, INT_END_PLAIN);
 }
 
 #define DEFINE_INT_TILE(name, rows, values, has_halves)                                            \
@@ -429,7 +523,14 @@ int_piece_tile (const IntRows *first, size_t rows, const IntPiece *piece, IntVal
     int_tile (totals, x, first, rows, w, output, ahead, values, has_halves);                       \
   }
 
-#define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_BYTES, 0)
+/* Groups of activations are short where weights have groups; to split them takes too long then. */
+#ifdef INT_SPLIT
+#define INT_ROW_VALUES INT_SPLIT_BYTES
+#else
+#define INT_ROW_VALUES INT_BYTES
+#endif
+
+#define DEFINE_ROW_TILE(rows) DEFINE_INT_TILE (int8_row, rows, INT_ROW_VALUES, 0)
 #define DEFINE_INT8_TILE(rows) DEFINE_INT_TILE (int8_groups, rows, INT_BYTES, 1)
 #define DEFINE_INT4_TILE(rows) DEFINE_INT_TILE (int4_groups, rows, INT_NIBBLES, 1)
 

@@ -36,10 +36,11 @@
 /* What a tile multiplies with. */
 typedef enum
 {
-  INT_BYTES,   /* 8 bits, as they are in a panel */
-  INT_NIBBLES, /* 4 bits, as they are in a panel */
-  INT_SMALL,   /* a byte for each of at most 5 bits */
-  INT_SIX      /* a byte for each of 6 bits */
+  INT_BYTES,       /* 8 bits, as they are in a panel */
+  INT_SPLIT_BYTES, /* the same, with activations that are split */
+  INT_NIBBLES,     /* 4 bits, as they are in a panel */
+  INT_SMALL,       /* a byte for each of at most 5 bits */
+  INT_SIX          /* a byte for each of 6 bits */
 } IntValues;
 
 /* Values of a run below 8 bits, from number at on. */

@@ -200,7 +200,8 @@ static void
 int_matmul_block (IntBlock *block, const VlmActivations *activations, size_t first,
     const VlmIntFormat *format, const void *w)
 {
-  const size_t group = activations->group, groups = group < INT_PIECE ? INT_PIECE / group : 1;
+  const size_t group = activations->group, most = int_piece_values (format);
+  const size_t groups = group < most ? most / group : 1;
   IntRow sums[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
   IntPart parts[INT_BLOCK_ROWS] __attribute__ ((aligned (64)));
   IntRoom room;

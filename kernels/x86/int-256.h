@@ -96,10 +96,15 @@ vi_shift_bits (vi x, int left, int mask)
   return _mm256_and_si256 (shifted, _mm256_set1_epi8 ((char) mask));
 }
 
+/* The mask is in memory, since compilers would keep it in a register that a tile has not to spare. */
 vlm_always_inline vi
 vi_low_nibbles (vi x)
 {
-  return _mm256_and_si256 (x, _mm256_set1_epi8 (15));
+  static const vi mask = { 0x0f0f0f0f0f0f0f0f, 0x0f0f0f0f0f0f0f0f, 0x0f0f0f0f0f0f0f0f,
+    0x0f0f0f0f0f0f0f0f };
+
+  __asm__("vpand %1, %0, %0" : "+x"(x) : "m"(mask));
+  return x;
 }
 
 vlm_always_inline vi

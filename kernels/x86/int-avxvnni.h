@@ -13,9 +13,13 @@
 #define INT_FORM "%{vex%} "
 #endif
 
-/* Registers: 10 sums, 2 weights, the rest for a broadcast and a mask. */
-#define INT_ROWS 5
+/* Registers: 12 sums, 2 weights, the rest for broadcasts. */
+#define INT_ROWS 6
 #define INT_VECTORS 2
+
+/* Panels are narrow, so that a piece has room for many values; to start a tile takes as long as 40 of them. */
+#define INT_PIECE 1024
+#define INT_BLOCK_ROWS 144
 
 /* The first factor of vpdpbusd is unsigned. */
 #define INT_BIAS 0x80

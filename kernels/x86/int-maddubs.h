@@ -49,6 +49,7 @@ vi_step_small (vi sum, const vi *w, va x, size_t n_pairs)
 
 /* Of bytes 16 bits hold no sum of two products, one factor having no sign. */
 #define HEAD_KEY_PAIRS
+#define HEAD_BIAS 0
 
 /* Adds the products of both halves of each lane of pairs and of the two numbers. Not the intrinsic:
  * with it gcc 12 moves sums between registers. */

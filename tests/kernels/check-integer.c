@@ -318,7 +318,8 @@ void
 check_matmul_int_tall (const VlmKernels *kernels)
 {
   static const size_t rows[] = { 16, 17, 31, 32, 33, 47, 48, 63, 80, 97, 289, 300 };
-  static const size_t depths[] = { 1, 16, 48, 64, 80, 127, 128, 208, 256, 272, 320, 513, 784 };
+  static const size_t depths[] = { 1, 16, 48, 64, 80, 127, 128, 208, 256, 272, 320, 513, 784, 1040,
+    2064 };
   const size_t n_rows = sizeof rows / sizeof rows[0], n_depths = sizeof depths / sizeof depths[0];
   Product p = { .kernels = kernels };
   size_t i;
