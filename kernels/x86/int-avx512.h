@@ -23,12 +23,6 @@
 #define INT_BIAS 0
 #define INT_FLIP 0x80
 
-vlm_always_inline vi
-vi_xor (vi a, vi b)
-{
-  return _mm512_xor_si512 (a, b);
-}
-
 /* Sums of two products. |w| is unsigned; 2 * 128 * 127 fits because activations are never -128. */
 vlm_always_inline vi
 vi_pairs (vi flipped, vi x)
