@@ -2,9 +2,10 @@
 
 /*
  * Tokens of a prompt look at older ones in packed heads of 128 tokens each, rounded, and at those
- * since the last multiple of 128 in floats, or nearly so in tiles. So a head is packed once, when its tokens are complete,
- * and what a token sees depends on its position alone: not on the chunk that it comes in, nor on
- * tokens after it, whose values would have a part in the scales of a head that is not full yet.
+ * since the last multiple of 128 in floats, or nearly so in tiles. So a head is packed once, when its
+ * tokens are complete, and what a token sees depends on its position alone: not on the chunk that it
+ * comes in, nor on tokens after it, whose values would have a part in the scales of a head that is
+ * not full yet.
  */
 
 #include "attention.h"

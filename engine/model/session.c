@@ -6,6 +6,7 @@
 
 #include "decoder.h"
 #include "engine/image/crops.h"
+#include "engine/runtime/alloc.h"
 #include "engine/runtime/arena.h"
 #include "engine/text/detokenizer.h"
 #include "engine/text/repetition.h"
@@ -24,11 +25,18 @@ enum
   N_KEPT
 };
 
+/* An array that stays from one request to the next. */
+typedef struct
+{
+  gfloat *values;
+  gsize n;
+} KeptArray;
+
 struct _VlmSession
 {
   VlmModel *model;
   VlmArena arena;
-  VlmArena kept[N_KEPT]; /* an array each, from one request to the next */
+  KeptArray kept[N_KEPT];
   VlmCache cache;
   GArray *prefix; /* gint32 ids that the cache is marked behind */
 };
@@ -79,7 +87,7 @@ vlm_session_free (VlmSession *session)
   if (session == NULL)
     return;
   for (i = 0; i < N_KEPT; i++)
-    vlm_arena_clear (&session->kept[i]);
+    g_free (session->kept[i].values);
   g_array_unref (session->prefix);
   vlm_cache_clear (&session->cache);
   vlm_arena_clear (&session->arena);
@@ -87,17 +95,20 @@ vlm_session_free (VlmSession *session)
   g_free (session);
 }
 
-/* The array with that number: rows times columns, contents undefined. */
+/* The array with that number: at least rows times columns, contents undefined. */
 static gfloat *
 take_array (VlmSession *session, guint number, gsize rows, gsize columns, GError **error)
 {
-  VlmArena *arena = &session->kept[number];
-  gsize n, total = 0;
+  static const gchar *const names[N_KEPT] = { "patch rows", "the tower's features",
+    "the embeddings of image tokens", "the embeddings of a chunk", "the logits" };
+  KeptArray *kept = &session->kept[number];
 
-  if (!g_size_checked_mul (&n, rows, columns))
-    n = G_MAXSIZE;
-  vlm_arena_measure (&total, n);
-  return vlm_arena_reserve (arena, total, error) ? vlm_arena_take (arena, n) : NULL;
+  if (kept->values != NULL && rows <= kept->n / columns)
+    return kept->values;
+  g_free (kept->values);
+  kept->values = vlm_alloc (rows, columns * sizeof (gfloat), names[number], error);
+  kept->n = kept->values != NULL ? rows * columns : 0;
+  return kept->values;
 }
 
 /* Adds the time since *since to *sum and starts the next measurement. */
