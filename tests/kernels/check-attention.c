@@ -258,12 +258,24 @@ check_unseen (const VlmKernels *kernels)
   }
 }
 
+static const double spreads[] = { 1, 10, 80, 0 };
+
+/* The first query sees all keys but those of later queries, or any number of them. */
+static void
+check_any_first (const Entry *entry, VlmAttention *args)
+{
+  if (check_below (2) != 0 && args->n_keys > args->n_queries)
+    args->first_keys = args->n_keys - args->n_queries + 1;
+  else
+    args->first_keys = 1 + check_below (args->n_keys);
+  check_case (entry, args, spreads[check_below (4)]);
+}
+
 void
 check_attention (const VlmKernels *kernels)
 {
   static const size_t dims[] = { 64, 72, 8, 16, 24, 80, 128, 256 };
   static const size_t keys[] = { 1, 2, 15, 16, 17, 63, 64, 65, 127, 130, 200, 33 };
-  static const double spreads[] = { 1, 10, 80, 0 };
   const Entry entry = { kernels->attention, 0 };
   size_t i;
 
@@ -272,11 +284,7 @@ check_attention (const VlmKernels *kernels)
 
     args.n_queries = 1 + (i < 40 ? i % 20 : check_below (20));
     args.causal = (int) check_below (2);
-    if (check_below (2) != 0 && args.n_keys > args.n_queries)
-      args.first_keys = args.n_keys - args.n_queries + 1;
-    else
-      args.first_keys = 1 + check_below (args.n_keys);
-    check_case (&entry, &args, spreads[check_below (4)]);
+    check_any_first (&entry, &args);
   }
   /* Whatever a checkpoint may ask for, with keys in a whole block of lanes and in a part of one. */
   for (i = 8; i <= 256; i += 8) {
@@ -303,7 +311,6 @@ check_attention_tiled (const VlmKernels *kernels)
 {
   static const size_t dims[] = { 64, 72, 8, 16, 24, 80, 128, 256 };
   static const size_t keys[] = { 1, 2, 16, 17, 31, 32, 33, 63, 65, 96, 127, 128 };
-  static const double spreads[] = { 1, 10, 80, 0 };
   const Entry entry = { kernels->attention_tiled, 1 };
   size_t i;
 
@@ -312,11 +319,7 @@ check_attention_tiled (const VlmKernels *kernels)
 
     args.n_queries = 1 + check_below (i < 48 ? 32 : 100);
     args.causal = i % 4 > 0;
-    if (check_below (2) != 0 && args.n_keys > args.n_queries)
-      args.first_keys = args.n_keys - args.n_queries + 1;
-    else
-      args.first_keys = 1 + check_below (args.n_keys);
-    check_case (&entry, &args, spreads[check_below (4)]);
+    check_any_first (&entry, &args);
   }
   for (i = 8; i <= 256; i += 8) {
     VlmAttention args = {
