@@ -182,6 +182,19 @@ store_tiles (FourTiles sums)
   AMX_STORE (3, sums, 3 * AMX_TILE_BYTES, AMX_ROW_BYTES);
 }
 
+/* Two tiles by two, the second tile of each pair so many bytes behind the first. */
+#define MULTIPLY_FOUR(a, a_at, a_bytes, b, b_at, b_bytes)                                          \
+  do {                                                                                             \
+    AMX_LOAD (4, a, a_at, AMX_ROW_BYTES);                                                          \
+    AMX_LOAD (6, b, b_at, AMX_ROW_BYTES);                                                          \
+    AMX_MULTIPLY (0, 4, 6);                                                                        \
+    AMX_LOAD (7, b, (b_at) + (b_bytes), AMX_ROW_BYTES);                                            \
+    AMX_MULTIPLY (1, 4, 7);                                                                        \
+    AMX_LOAD (5, a, (a_at) + (a_bytes), AMX_ROW_BYTES);                                            \
+    AMX_MULTIPLY (2, 5, 6);                                                                        \
+    AMX_MULTIPLY (3, 5, 7);                                                                        \
+  } while (0)
+
 /* Products of what was lost come after those of what was not, with one factor in registers. */
 static void
 score_part (FourTiles scores, Split (*q)[2], Split (*keys)[2], size_t steps)
@@ -193,28 +206,14 @@ score_part (FourTiles scores, Split (*q)[2], Split (*keys)[2], size_t steps)
   AMX_LOAD (2, zeros, 0, AMX_ROW_BYTES);
   AMX_LOAD (3, zeros, 0, AMX_ROW_BYTES);
   for (s = 0; s < steps; s++) {
-    AMX_LOAD (4, q[s], 0, AMX_ROW_BYTES);
-    AMX_LOAD (6, keys[s], 0, AMX_ROW_BYTES);
-    AMX_MULTIPLY (0, 4, 6);
-    AMX_LOAD (7, keys[s], SPLIT_BYTES, AMX_ROW_BYTES);
-    AMX_MULTIPLY (1, 4, 7);
-    AMX_LOAD (5, q[s], SPLIT_BYTES, AMX_ROW_BYTES);
-    AMX_MULTIPLY (2, 5, 6);
-    AMX_MULTIPLY (3, 5, 7);
+    MULTIPLY_FOUR (q[s], 0, SPLIT_BYTES, keys[s], 0, SPLIT_BYTES);
     AMX_LOAD (6, keys[s], AMX_TILE_BYTES, AMX_ROW_BYTES);
     AMX_MULTIPLY (0, 4, 6);
     AMX_LOAD (7, keys[s], SPLIT_BYTES + AMX_TILE_BYTES, AMX_ROW_BYTES);
     AMX_MULTIPLY (1, 4, 7);
     AMX_MULTIPLY (2, 5, 6);
     AMX_MULTIPLY (3, 5, 7);
-    AMX_LOAD (4, q[s], AMX_TILE_BYTES, AMX_ROW_BYTES);
-    AMX_LOAD (6, keys[s], 0, AMX_ROW_BYTES);
-    AMX_MULTIPLY (0, 4, 6);
-    AMX_LOAD (7, keys[s], SPLIT_BYTES, AMX_ROW_BYTES);
-    AMX_MULTIPLY (1, 4, 7);
-    AMX_LOAD (5, q[s], SPLIT_BYTES + AMX_TILE_BYTES, AMX_ROW_BYTES);
-    AMX_MULTIPLY (2, 5, 6);
-    AMX_MULTIPLY (3, 5, 7);
+    MULTIPLY_FOUR (q[s], AMX_TILE_BYTES, SPLIT_BYTES, keys[s], 0, SPLIT_BYTES);
   }
   store_tiles (scores);
 }
@@ -319,16 +318,8 @@ add_values (FourTiles out, HalfTile (*p)[2], HalfTile (*values)[2], size_t n_par
   AMX_LOAD (1, out, AMX_TILE_BYTES, AMX_ROW_BYTES);
   AMX_LOAD (2, out, 2 * AMX_TILE_BYTES, AMX_ROW_BYTES);
   AMX_LOAD (3, out, 3 * AMX_TILE_BYTES, AMX_ROW_BYTES);
-  for (part = 0; part < n_parts; part++) {
-    AMX_LOAD (4, p[part], 0, AMX_ROW_BYTES);
-    AMX_LOAD (6, values[part], 0, AMX_ROW_BYTES);
-    AMX_MULTIPLY (0, 4, 6);
-    AMX_LOAD (7, values[part], AMX_TILE_BYTES, AMX_ROW_BYTES);
-    AMX_MULTIPLY (1, 4, 7);
-    AMX_LOAD (5, p[part], AMX_TILE_BYTES, AMX_ROW_BYTES);
-    AMX_MULTIPLY (2, 5, 6);
-    AMX_MULTIPLY (3, 5, 7);
-  }
+  for (part = 0; part < n_parts; part++)
+    MULTIPLY_FOUR (p[part], 0, AMX_TILE_BYTES, values[part], 0, AMX_TILE_BYTES);
   store_tiles (out);
 }
 
