@@ -10,6 +10,7 @@
 #define VLM_KERNELS_HEAD_AMX_PACK_H
 
 #include "amx-halves.h"
+#include "int-512.h"
 
 #include "kernels/head.h"
 #include "kernels/simd/head-ahead.h"
@@ -101,38 +102,20 @@ load_centred (
       mask, _mm512_maskz_loadu_ps (mask, x + j * stride + d), vf_load (mean + d));
 }
 
-#define UNPACK(bits, to, from, distance)                                                           \
-  for (i = 0; i < AMX_ROWS; i++)                                                                   \
-    if ((i & (distance)) == 0) {                                                                   \
-      (to)[i] = _mm512_unpacklo_epi##bits ((from)[i], (from)[i + (distance)]);                     \
-      (to)[i + (distance)] = _mm512_unpackhi_epi##bits ((from)[i], (from)[i + (distance)]);        \
-    }
-
 /* Word i of row j becomes word j of row i of a tile. */
 static void
-store_transposed (void *tile, const __m512i *rows)
+store_transposed (void *tile, const vi *rows)
 {
-  __m512i a[AMX_ROWS], b[AMX_ROWS];
-  uint32_t (*words)[AMX_COLUMNS] = tile;
+  vi words[AMX_ROWS];
   size_t i;
 
-  /* Rows of a: words 4 l + r of four rows each, r being 2 (i & 1) + (i >> 1 & 1). */
-  UNPACK (32, b, rows, 1)
-  UNPACK (64, a, b, 2)
-  for (i = 0; i < 4; i++) {
-    b[i] = _mm512_shuffle_i32x4 (a[i], a[i + 4], 0x88);
-    b[i + 4] = _mm512_shuffle_i32x4 (a[i], a[i + 4], 0xdd);
-    b[i + 8] = _mm512_shuffle_i32x4 (a[i + 8], a[i + 12], 0x88);
-    b[i + 12] = _mm512_shuffle_i32x4 (a[i + 8], a[i + 12], 0xdd);
-  }
-  for (i = 0; i < 4; i++) {
-    const size_t row = i % 2 * 2 + i / 2;
-
-    _mm512_storeu_si512 (words[row], _mm512_shuffle_i32x4 (b[i], b[i + 8], 0x88));
-    _mm512_storeu_si512 (words[row + 8], _mm512_shuffle_i32x4 (b[i], b[i + 8], 0xdd));
-    _mm512_storeu_si512 (words[row + 4], _mm512_shuffle_i32x4 (b[i + 4], b[i + 12], 0x88));
-    _mm512_storeu_si512 (words[row + 12], _mm512_shuffle_i32x4 (b[i + 4], b[i + 12], 0xdd));
-  }
+  VLM_UNROLL
+  for (i = 0; i < AMX_ROWS; i++)
+    words[i] = rows[i];
+  vi_transpose (words);
+  VLM_UNROLL
+  for (i = 0; i < AMX_ROWS; i++)
+    vi_store ((uint8_t *) tile + i * AMX_ROW_BYTES, words[i]);
 }
 
 /* 16 keys from key number first on, 32 values of d. */

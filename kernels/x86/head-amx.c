@@ -323,7 +323,7 @@ begin_tile (Work *work, const VlmHeadAttention *args, size_t t, size_t first, si
               vf_mul (rows[d / VF_LANES][r], unit), vf_mul (rows[d / VF_LANES + 1][r], unit)));
   }
   for (d = 0; args->max != NULL && d < dim; d += VF_LANES)
-    store_transposed (work->columns[t][d / AMX_ROWS], (const __m512i *) rows[d / VF_LANES]);
+    store_transposed (work->columns[t][d / AMX_ROWS], (const vi *) rows[d / VF_LANES]);
 }
 
 /* The same of n queries; the rows after them are zero. */
